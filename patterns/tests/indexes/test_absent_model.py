@@ -99,8 +99,8 @@ SCENARIOS: list[tuple[Sequence[tuple[str | None, EntityKey]], Faults]] = [
 ]
 
 
-LONG = {("blob", 2), ("blob", 4), ("blob", 5)}
-"""What takes a minute: a blob is read by two requests."""
+LONG = {(kind, number) for kind in ("list", "blob") for number in (2, 4, 5)}
+"""What takes a minute: lists are read and written by more requests."""
 
 
 @pytest.mark.parametrize("number", range(len(SCENARIOS)))
@@ -124,8 +124,8 @@ class Silent(Stamping):
 class Hasty(Stamping):
     """Removes what it leaves behind whatever intents it has."""
 
-    def _removable(self, pointer: Stored, birth: str) -> Protocol[bool]:
-        return True
+    def _pending(self, pointer: Stored, birth: str) -> Protocol[frozenset[str]]:
+        return frozenset()
         yield
 
     def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[None]:
@@ -235,6 +235,36 @@ def test_an_entry_that_no_insert_needs_is_removed_and_another_one_after_the_grac
     simulation.ambient.failpoints = NoFailpoints()
     left = insert_and_delete()
     assert left is not None, "the insert that crashed may arrive yet"
-    assert len(intents(left)) > 1
+    assert len(intents(left)) == 1, "the intents of inserts that are done are withdrawn"
+    for _ in range(300):
+        insert_and_delete()
+    left = simulation.run(index.read(place))
+    assert left is not None
+    assert len(intents(left)) == 1
     now += timedelta(seconds=GRACE_SECONDS + 1)
     assert insert_and_delete() is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_writer_whose_insert_is_rejected_withdraws_its_intent(kind: str) -> None:
+    simulation = Simulation()
+    index = PointerIndex("t", entries_of(kind), POLICY)
+
+    class Rival:
+        """Inserts the entity before the first insert arrives."""
+
+        def before(self, effect: Effect[object]) -> None:
+            if isinstance(effect, Write) and effect.table == "t":
+                simulation.ambient.failpoints = NoFailpoints()
+                simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 1}))
+
+        def after(self, effect: Effect[object]) -> None:
+            """Let it pass."""
+
+    simulation.ambient.failpoints = Rival()
+    simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 2}))
+    pointer = simulation.run(index.read(KINDS[kind]("a", ANN)))
+    assert pointer is not None
+    assert len(intents(pointer)) == 1, "that of the insert that was done"
+    simulation.run(index.change(ANN, lambda _: None))
+    assert simulation.run(index.read(KINDS[kind]("a", ANN))) is None

@@ -25,9 +25,10 @@ from lazulite_patterns.indexes.entries import (
     contents,
     intents,
     passing,
+    pending,
     pointing_to,
-    removable,
     targets,
+    without,
 )
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown
@@ -35,6 +36,8 @@ from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
+
+_WITHDRAWALS_MAX = 8
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class Claims:
                 planned = Planned(Operation(Kind.INSERT, entry.key, passing(giver, taker)))
             else:
                 yield from self._must_be_free(entry, taker, pointer, giver)
-                if not (yield from self._removable(pointer, birth)):
+                if (yield from self._pending(pointer, birth)):
                     raise Busy(f"{giver} may be about to have {entry.key}")
                 planned = replacement(entry, pointer, passing(giver, taker))
             try:
@@ -190,9 +193,27 @@ class Claims:
         if not free:
             raise Busy(f"{others[-1]} may be about to have {entry.key}")
 
-    def _removable(self, pointer: Stored, birth: str) -> Protocol[bool]:
-        """Tell whether no insert that has put an entry may still arrive, but that of the birth, which was done."""
-        return removable(pointer, birth, (yield from perform(UtcNow(pointer.date))))
+    def _pending(self, pointer: Stored, birth: str) -> Protocol[frozenset[str]]:
+        """Return the intents of inserts that may still arrive; that of the birth was done."""
+        return pending(pointer, birth, (yield from perform(UtcNow(pointer.date))))
+
+    def _withdraw(self, entry: Entry, pointer: Stored, names: frozenset[str]) -> Protocol[None]:
+        """Take intents out of an entry that was read, again if another writer was faster. Else they grow old there."""
+        found: Stored | None = pointer
+        for _ in range(_WITHDRAWALS_MAX):
+            if found is None or not names & intents(found).keys():
+                return
+            try:
+                if entry.listed:
+                    yield from lists.withdraw(entry, targets(found)[0], names, self.policy)
+                else:
+                    yield from write(entry.table, [replacement(entry, found, without(found, names))], self.policy)
+            except Conflict:
+                found = yield from self._read(entry)
+            except OutcomeUnknown:
+                return
+            else:
+                return
 
     def _abandoned(self, pointer: Stored) -> Protocol[bool]:
         """Tell whether the writer of an entry cannot commit any more."""

@@ -24,7 +24,7 @@ from lazulite_patterns.effects.ambient import NewId, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read
 from lazulite_patterns.indexes.changes import Life
-from lazulite_patterns.indexes.entries import PENDING, Entry, filled, pointing_to, removable
+from lazulite_patterns.indexes.entries import PENDING, Entry, filled, intents, pending, pointing_to, without
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
@@ -62,9 +62,11 @@ def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Proto
         found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))
         if found is None or found.etag != marked.etag:
             return
-        if not removable(found, marked.birth, (yield from perform(UtcNow(found.date)))):
-            return  # The mark stays: an insert that arrives later may have other values.
+        kept = pending(found, marked.birth, (yield from perform(UtcNow(found.date))))
         operation = Operation(Kind.DELETE, entry.key, etag=marked.etag)
+        if kept:  # The mark stays, too: an insert that arrives later may have other values.
+            properties = without(found, frozenset(intents(found)) - kept)
+            operation = Operation(Kind.REPLACE, entry.key, properties, marked.etag)
     else:
         operation = Operation(Kind.MERGE, entry.key, filled(entry, marked.key, properties), marked.etag)
     try:

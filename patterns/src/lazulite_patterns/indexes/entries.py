@@ -88,18 +88,28 @@ def intents(pointer: Stored) -> dict[str, object]:
     return {name: value for name, value in pointer.properties.items() if name.startswith(INTENT)}
 
 
-def removable(pointer: Stored, birth: str, now: datetime) -> bool:
-    """Tell whether no insert that has put an entry may still arrive.
+def pending(pointer: Stored, birth: str, now: datetime) -> frozenset[str]:
+    """Return the names of the intents of inserts that may still arrive.
 
     Args:
         pointer: the entry.
         birth: the id of the insert of the entity that leaves the entry behind; that one was done.
         now: the time.
     """
-    return all(
-        name == f"{INTENT}{birth}" or (str(second).isdecimal() and int(str(second)) + GRACE_SECONDS < now.timestamp())
+    return frozenset(
+        name
         for name, second in intents(pointer).items()
+        if name != f"{INTENT}{birth}"
+        and not (str(second).isdecimal() and int(str(second)) + GRACE_SECONDS < now.timestamp())
     )
+
+
+def without(pointer: Stored, names: frozenset[str]) -> dict[str, object]:
+    """Return the properties of an entry but for some intents."""
+    return {name: value for name, value in pointer.properties.items() if name not in {*names, *_KEYS}}
+
+
+_KEYS = ("PartitionKey", "RowKey")
 
 
 def target(pointer: Stored) -> EntityKey:

@@ -59,6 +59,8 @@ class Change(NamedTuple):
 
     put: tuple[Item, ...] = ()
     take: tuple[tuple[EntityKey, frozenset[str] | None], ...] = ()
+    withdraw: tuple[tuple[EntityKey, frozenset[str]], ...] = ()
+    """Entities, and the names of intents that are taken out of their items."""
 
 
 def items(row: Stored) -> list[Item]:
@@ -150,7 +152,9 @@ def rows(entry: Entry, policy: Policy) -> Protocol[list[Stored]]:
 def changed(entry: Entry, found: Sequence[Stored], change: Change) -> list[Planned]:
     """Return the writes of a change to the rows of a list, each of which is conditional."""
     before = {each.key: items(each) for each in found}
-    after = {key: [each for each in inside if not _taken(each, change)] for key, inside in before.items()}
+    after = {
+        key: [_withdrawn(each, change) for each in inside if not _taken(each, change)] for key, inside in before.items()
+    }
     for put in change.put:
         item = put
         holding = next((key for key, inside in after.items() if item.key in {each.key for each in inside}), None)
@@ -172,6 +176,12 @@ def changed(entry: Entry, found: Sequence[Stored], change: Change) -> list[Plann
 
 def _taken(item: Item, change: Change) -> bool:
     return any(item.key == key and (versions is None or item.version in versions) for key, versions in change.take)
+
+
+def _withdrawn(item: Item, change: Change) -> Item:
+    names = {name for key, given in change.withdraw if key == item.key for name in given}
+    kept = (each for each in item.intents.split() if INTENT + each.rpartition("@")[0] not in names)
+    return item._replace(intents=" ".join(kept)) if names else item
 
 
 def _fits(key: EntityKey, inside: list[Item]) -> bool:
@@ -230,6 +240,11 @@ def put(
         second = int((yield from perform(UtcNow())).timestamp())
         version = f"{second}.{(yield from perform(NewId()))}"
     yield from apply(entry, Change(put=(Item(*key, version, written(intent)),)), policy)
+
+
+def withdraw(entry: Entry, key: EntityKey, names: frozenset[str], policy: Policy) -> Protocol[None]:
+    """Take intents out of the item of an entity, whose version stays."""
+    yield from apply(entry, Change(withdraw=((key, names),)), policy)
 
 
 def written(intent: Properties) -> str:

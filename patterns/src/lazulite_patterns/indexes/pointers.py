@@ -10,6 +10,7 @@ No ETag guards an insert: others may insert the entity and delete it after step 
 *intent* in each entry, a property with the id of the write, and the entity keeps the id of its insert in `_Born`. Step
 5 lets an entry be that has another intent, unless that is older than `GRACE_SECONDS`. An insert that may have been sent
 before takes another intent: of two with the same id, one may still arrive. Intents are merged, so that each one stays.
+A writer whose insert is rejected withdraws its own, and step 5 that of the insert that was done.
 
 A writer that loses at step 4 begins again at step 1, and never removes what it put. So does a writer that inserts an
 entity, gets no answer, and finds the entity absent: it may have been inserted, and deleted with its entries. Entries in
@@ -33,7 +34,7 @@ from lazulite_patterns.indexes.changes import Changed, Entries, Life, removal
 from lazulite_patterns.indexes.claims import Claims
 from lazulite_patterns.indexes.copies import Mark, mark, settle
 from lazulite_patterns.indexes.deferred import announce, show
-from lazulite_patterns.indexes.entries import NO_INTENT, Entry, contents, intent, targets
+from lazulite_patterns.indexes.entries import INTENT, NO_INTENT, Entry, contents, intent, intents, targets
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, begin
@@ -118,8 +119,10 @@ class PointerIndex(Claims):
             try:
                 return (yield from self._changed(each, Entries.of(each), joined))
             except (NotUnique, Busy):
+                yield from self._retract(each, own)
                 raise
             except (Conflict, _TooLate, Restart) as error:
+                yield from self._retract(each, own)
                 late = isinstance(error, Restart) and (yield from started.expired())
                 if late or number == attempts - 1:
                     raise
@@ -224,12 +227,28 @@ class PointerIndex(Claims):
     def _removable_of(
         self, left: list[tuple[Entry, Stored]], entries: Entries, lives: Mapping[EntityKey, Life]
     ) -> Protocol[list[tuple[Entry, Stored]]]:
-        """Return the entries left behind that no insert may need which has not arrived yet."""
+        """Return the entries left behind that no insert may need. The others stay, without the intents that are done.
+
+        Else the intents of an entity that is inserted and deleted again and again would become too many.
+        """
         found = []
         for entry, stored in left:
-            if (yield from self._removable(stored, lives[entries.old[entry]].birth)):
+            if pending := (yield from self._pending(stored, lives[entries.old[entry]].birth)):
+                yield from self._withdraw(entry, stored, frozenset(intents(stored)) - pending)
+            else:
                 found.append((entry, stored))
         return found
+
+    def _retract(self, changes: list[Changed], own: Identity) -> Protocol[None]:
+        """Withdraw the intents of an insert that is known not to be done."""
+        name = f"{INTENT}{own.operation_id}"
+        for each in changes:
+            for entry in sorted(each.new) if each.base is None and not own.unsure else ():
+                if entry.eventual or self._inside(entry, each.key):
+                    continue
+                stored = yield from self._read(entry)
+                if stored is not None and name in stored.properties:
+                    yield from self._withdraw(entry, stored, frozenset({name}))
 
     def _lists(self, entries: list[tuple[Entry, EntityKey]], new: Mapping[Entry, EntityKey]) -> Protocol[list[Planned]]:
         """Return the writes of lists that are part of the commit."""
