@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from lazulite_patterns.effects.ambient import NewId, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
 from lazulite_patterns.indexes.changes import Life
 from lazulite_patterns.indexes.entries import PENDING, Entry, filled, intents, pending, pointing_to, without
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
@@ -53,15 +53,19 @@ def mark(entry: Entry, key: EntityKey, policy: Policy, life: Life) -> Protocol[M
     return Mark(entry, key, found.etag if found is not None and marked else None, life.birth)
 
 
-def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Protocol[None]:
-    """Fill an entry after the commit, or delete it if the entity has it no more. Nothing is done to a later mark."""
-    if marked.etag is None:
-        return
+def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Protocol[Stored | None]:
+    """Fill an entry after the commit, or delete it if the entity has it no more. Nothing is done to a later mark.
+
+    Returns:
+        An entry that was to be deleted and has a later mark; None if there is no such one.
+    """
+    if marked.etag is None and properties is not None:
+        return None
     entry = marked.entry
     if properties is None:
         found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))
         if found is None or found.etag != marked.etag:
-            return
+            return found
         kept = pending(found, marked.birth, (yield from perform(UtcNow(found.date))))
         operation = Operation(Kind.DELETE, entry.key, etag=marked.etag)
         if kept:  # The mark stays, too: an insert that arrives later may have other values.
@@ -72,4 +76,5 @@ def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Proto
     try:
         yield from write(entry.table, [Planned(operation)], policy)
     except (Conflict, OutcomeUnknown):
-        return
+        return None
+    return None

@@ -174,7 +174,9 @@ class PointerIndex(Claims):
             yield from self._marks(marking)
         else:
             for each in marks:
-                yield from self._settled(each, after[each.key] if each.entry in entries.new else None)
+                overtaken = yield from self._settled(each, after[each.key] if each.entry in entries.new else None)
+                if overtaken is not None:
+                    yield from self._withdraw(each.entry, overtaken, frozenset({f"{INTENT}{each.birth}"}))
         for passing in passes:
             yield from self._settle_pass(*passing)
         outside = [each for each in left if not self._inside(each[0], one)]
@@ -280,9 +282,9 @@ class PointerIndex(Claims):
             marks.append((yield from mark(entry, key, self.policy, lives.get(key, Life()))))
         return marks
 
-    def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[None]:
-        """Fill or delete an entry that was marked."""
-        yield from settle(marked, properties, self.policy)
+    def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[Stored | None]:
+        """Fill or delete an entry that was marked; return it if it was to be deleted and has a later mark."""
+        return (yield from settle(marked, properties, self.policy))
 
     def _commit(
         self, changes: list[Changed], inside: list[Planned], started: Attempts, identity: Identity | None
