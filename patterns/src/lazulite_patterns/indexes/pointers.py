@@ -122,7 +122,8 @@ class PointerIndex(Claims):
                 yield from self._retract(each, own)
                 raise
             except (Conflict, _TooLate, Restart) as error:
-                yield from self._retract(each, own)
+                if isinstance(error, Conflict):
+                    yield from self._retract(each, own)
                 late = isinstance(error, Restart) and (yield from started.expired())
                 if late or number == attempts - 1:
                     raise
