@@ -173,6 +173,7 @@ def _dependencies(
         bearer=bearer,
         fetch_source=fetch_source,
         schedule_fairly=scheduler.schedule_fairly,
+        begin_large=scheduler.begin_large,
         cache_ttl_seconds=CACHE_TTL_SECONDS if store.shared else None,
         primary=store.primary,
     )

@@ -76,7 +76,7 @@ ROUTES: Routes[Call] = Routes(
         plan=PutMessage,
     ),
     Route(_MESSAGES, "GET", "", "GetMessages", get_messages, requires=_GET, changes=True, plan=GetMessages),
-    Route(_MESSAGES, "GET", _PEEKONLY, "PeekMessages", peek_messages, requires=_PEEK),
+    Route(_MESSAGES, "GET", _PEEKONLY, "PeekMessages", peek_messages, requires=_PEEK, large=True),
     Route(_MESSAGES, "DELETE", "", "ClearMessages", clear_messages, requires=_CLEAR),
     Route(
         _MESSAGE,

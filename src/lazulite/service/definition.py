@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypedDict, TypeVar
@@ -57,6 +57,10 @@ class SharedFields(TypedDict):
     limits: QueryLimits
 
 
+async def begin_at_once() -> None:
+    """Return at once: a process without a scheduler has no crowd."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDependencies:
     """Everything that a service needs from its process."""
@@ -83,6 +87,8 @@ class ServiceDependencies:
     """Reads the sources of copies on other servers; None: the operator has allowed none."""
     schedule_fairly: Callable[[Operation], Operation] = lambda operation: operation
     """Schedules an operation that outlives its request."""
+    begin_large: Callable[[], Awaitable[None]] = begin_at_once
+    """Returns when an operation may begin that holds much memory until its response is made."""
     cache_ttl_seconds: float | None = None
     """How long rows are cached; None: until they change, as each change goes through `ServiceContext.invalidations`."""
 

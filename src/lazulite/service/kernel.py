@@ -53,6 +53,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._addressing = dependencies.addressing
         self._authenticator = definition.authenticator(context, dependencies)
         self._overdue = OverdueOperations(dependencies.schedule_fairly)
+        self._begin_large = dependencies.begin_large
         self._common = CommonFields(definition.server)
         self._note_rejection = dependencies.note_rejection
         routes = definition.routes
@@ -223,6 +224,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             await _receive_body(request, route)
         if request.body_to_come is None and not route.compares_checksums:
             check_content_md5(request.headers, request.body)
+        if route.makes_large_response:
+            await self._begin_large()
         if route.deadline is PAGE:
             call.deadline = self._end_of_page(seconds)
         operation = route.run(call)

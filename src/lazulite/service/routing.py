@@ -103,12 +103,19 @@ class Route(Generic[CallT_contra]):
     the keys. The routes of one method name one parameter at most."""
     requires_of: Callable[[CallT_contra], Requirement] | None = None
     """Tells the permission, where it depends on more of the request than its address."""
+    large: bool = False
+    """Whether a response may have megabytes, which are held while it is made, though it has no deadline of a page."""
     changes: bool | None = None
     """Whether the secondary endpoint rejects it; None: unless its method is GET or HEAD."""
 
     def framed_body(self, headers: Mapping[str, str]) -> int:
         """Return the most bytes of a request's body with its frame, given its headers."""
         return self.body if self.framing is None else self.body + self.framing(headers)
+
+    @property
+    def makes_large_response(self) -> bool:
+        """Whether a response is a page or as large as one."""
+        return self.large or self.deadline is PAGE
 
     @property
     def is_secondary(self) -> bool:

@@ -27,7 +27,7 @@ class Gate(FairScheduler):
         self.waiting: list[Callable[[], bool]] = []
         self.owed_s = 0.0
 
-    def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
+    def enter(self, go: Callable[[], bool], *, slices: int | None = None) -> None:
         self.waiting.append(go)
 
     def charge(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.server.admission import cpu_demand
-from lazulite.server.admission.scheduler import SLICE_SECONDS, CpuMeter, FairScheduler, schedule_fairly
+from lazulite.server.admission.scheduler import BEGUN_MAX, SLICE_SECONDS, CpuMeter, FairScheduler, schedule_fairly
 from tests.server.wire import settle
 
 STEP = 2**-9
@@ -61,7 +61,7 @@ class WatchedScheduler(FairScheduler):
     async def _note_pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
 
-    def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
+    def enter(self, go: Callable[[], bool], *, slices: int | None = None) -> None:
         self.entered += 1
 
         def passing() -> bool:
@@ -69,7 +69,7 @@ class WatchedScheduler(FairScheduler):
                 self.short_request_count += 1
             return go()
 
-        super().enter(passing, continues=continues)
+        super().enter(passing, slices=slices)
 
 
 async def _work(name: str, steps: int, done: list[str]) -> str:
@@ -433,3 +433,41 @@ def test_a_dispatcher_whose_loop_was_closed_is_collected_in_silence() -> None:
     coroutine = dispatch.get_coro()
     assert coroutine is not None
     coroutine.close()  # As its collection does; it raises what its end raises.
+
+
+async def test_few_of_a_crowd_of_large_works_are_begun() -> None:
+    """Each holds what it has made, so the others wait before they hold anything."""
+    scheduler = WatchedScheduler()
+    begun, most, ends = set[str](), 0, list[str]()
+
+    async def page(name: str) -> None:
+        nonlocal most
+        await scheduler.begin_large()
+        for _ in range(40):
+            begun.add(name)
+            most = max(most, len(begun))
+            await asyncio.sleep(0)
+        begun.discard(name)
+        ends.append(name)
+
+    await asyncio.gather(*(schedule_fairly(page(str(number)), scheduler, CpuMeter()) for number in range(200)))
+    assert len(ends) == 200
+    assert most <= BEGUN_MAX + 200 // 8
+
+
+async def test_other_work_has_its_turn_beside_a_crowd_that_does_not_end() -> None:
+    scheduler = WatchedScheduler()
+    works = (schedule_fairly(_work("crowd", 10**9, []), scheduler, CpuMeter()) for _ in range(2 * BEGUN_MAX))
+    crowd = [asyncio.ensure_future(work) for work in works]
+    await settle()
+    await scheduler.begin_large()
+    await scheduler.time_slice()
+    for each in crowd:
+        each.cancel()
+    await asyncio.gather(*crowd, return_exceptions=True)
+
+
+async def test_large_work_begins_at_once_without_a_crowd() -> None:
+    scheduler = WatchedScheduler()
+    await scheduler.begin_large()
+    assert scheduler.entered == 0

@@ -22,9 +22,9 @@ async def test_a_slow_request_goes_by_turns_and_a_short_one_counts_as_passed() -
                 await asyncio.sleep(0)
             return await super().handle(request)
 
-    def entered(go: object, *, continues: bool = False) -> None:
+    def entered(go: object, *, slices: int | None = None) -> None:
         turns.append("turn")
-        enter(go, continues=continues)  # type: ignore[arg-type]  # handed on as it is
+        enter(go, slices=slices)  # type: ignore[arg-type]  # handed on as it is
 
     scheduler.enter = entered  # type: ignore[method-assign]  # watched
     service = Scheduled(Slow(), scheduler)

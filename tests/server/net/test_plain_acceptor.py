@@ -22,7 +22,7 @@ class SchedulerStub(FairScheduler):
         self.waiting: list[Callable[[], bool]] = []
         self.postponed: list[Callable[[], bool]] = []
 
-    def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
+    def enter(self, go: Callable[[], bool], *, slices: int | None = None) -> None:
         self.waiting.append(go)
 
     def postpone(self, go: Callable[[], bool]) -> None:

@@ -3,6 +3,9 @@
 Invariants:
 - Waiting work is admitted one at a time, in the order of arrival, for `_SLICES_IN_A_ROW` time slices. So all of it
   finishes, and work of some milliseconds ends before the next begins: a transaction is synced while the next is read.
+- A long work that has begun holds what it has made. While `BEGUN_MAX` of them wait, they come first, but for one turn
+  in `_TURNS_OF_BEGUN` of other work. What makes a large response calls `begin_large`, and so waits before it holds
+  anything.
 - While short requests are waiting, the scheduler backs off after each slice, `_BACK_OFF_RATIO` times as long as the
   slice took. So long work has a bounded share of the loop, and a short request waits for one slice.
 - Without such competition the scheduler does not back off: nothing is slower for want of competition.
@@ -19,13 +22,15 @@ import time
 import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from lazulite.server.admission.cpu_demand import demand_seconds
 
 SLICE_SECONDS = 0.001
 
 _SLICES_IN_A_ROW = 8
+BEGUN_MAX = 32
+_TURNS_OF_BEGUN = 8
 _SLICES_BEFORE_POSTPONED = 8
 """Slices of other work before one of postponed work, which is therefore admitted at last."""
 _NOTE_SECONDS = SLICE_SECONDS / 10
@@ -39,6 +44,13 @@ _IDLE_RATIO = 0.5
 
 A = TypeVar("A")
 T = TypeVar("T")
+
+
+class _Turn(NamedTuple):
+    """Work that waits, and its place among all that ever did."""
+
+    number: int
+    go: Callable[[], bool]
 
 
 class FairScheduler:
@@ -68,7 +80,11 @@ class FairScheduler:
         """Short requests answered so far."""
         self._demand_clock = demand_clock
         self._sleep = sleep
-        self._waiting: deque[Callable[[], bool]] = deque()
+        self._continuing: deque[Callable[[], bool]] = deque()
+        self._begun: deque[_Turn] = deque()
+        self._waiting: deque[_Turn] = deque()
+        self._turn_count = 0
+        self._turns_of_begun = 0
         self._postponed: deque[Callable[[], bool]] = deque()
         self._slices_since_postponed = 0
         self._dispatcher: asyncio.Task[None] | None = None
@@ -90,12 +106,16 @@ class FairScheduler:
         """Account for slow work that was done."""
         self._charged_s += seconds
 
-    def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
+    def enter(self, go: Callable[[], bool], *, slices: int | None = None) -> None:
         """Call `go` when its time slice has come; it returns False if the slice is not needed any more.
 
-        `continues`: its last slice was not the last of those in a row.
+        `slices`: how many the work has had that goes on then; None: it has not begun.
         """
-        (self._waiting.appendleft if continues else self._waiting.append)(go)
+        if slices is not None and slices % _SLICES_IN_A_ROW:
+            self._continuing.append(go)
+        else:
+            self._turn_count += 1
+            (self._waiting if slices is None else self._begun).append(_Turn(self._turn_count, go))
         if self._dispatcher is None:
             self._start()
 
@@ -105,8 +125,13 @@ class FairScheduler:
         if self._dispatcher is None:
             self._start()
 
-    async def time_slice(self, *, continues: bool = False) -> None:
-        """Return when the caller's time slice has come; `continues` as in `enter`."""
+    async def begin_large(self) -> None:
+        """Return when work may begin that will hold much memory: at once, unless a crowd of long works is half done."""
+        if len(self._begun) >= BEGUN_MAX:
+            await self.time_slice()
+
+    async def time_slice(self, slices: int | None = None) -> None:
+        """Return when the caller's time slice has come; `slices` as in `enter`."""
         come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def go() -> bool:
@@ -115,7 +140,7 @@ class FairScheduler:
             come.set_result(None)
             return True
 
-        self.enter(go, continues=continues)
+        self.enter(go, slices=slices)
         await come
 
     def close(self) -> None:
@@ -123,14 +148,29 @@ class FairScheduler:
         if self._dispatcher is not None:
             self._dispatcher.cancel()
             self._dispatcher = None
-        while self._waiting or self._postponed:
+        while self._has_work:
             self._next()()
 
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._continuing or self._begun or self._waiting or self._postponed)
+
     def _next(self) -> Callable[[], bool]:
-        if self._waiting and (not self._postponed or self._slices_since_postponed < _SLICES_BEFORE_POSTPONED):
-            return self._waiting.popleft()
+        others = self._continuing or self._begun or self._waiting
+        if others and (not self._postponed or self._slices_since_postponed < _SLICES_BEFORE_POSTPONED):
+            return self._continuing.popleft() if self._continuing else self._next_turn()
         self._slices_since_postponed = -1  # Its own is counted when it is taken.
         return self._postponed.popleft()
+
+    def _next_turn(self) -> Callable[[], bool]:
+        """Return the work that has waited for longest; in a crowd of begun ones, mostly one of these."""
+        begun, waiting = self._begun, self._waiting
+        takes_begun = not waiting
+        if begun and waiting:
+            is_crowded = len(begun) >= BEGUN_MAX and self._turns_of_begun < _TURNS_OF_BEGUN
+            takes_begun = is_crowded or begun[0].number < waiting[0].number
+        self._turns_of_begun = self._turns_of_begun + 1 if takes_begun else 0
+        return (begun if takes_begun else waiting).popleft().go
 
     def _start(self) -> None:
         self._dispatcher = asyncio.get_running_loop().create_task(self._dispatch())
@@ -140,11 +180,11 @@ class FairScheduler:
         if dispatcher is not self._dispatcher:
             return
         self._dispatcher = None
-        if (self._waiting or self._postponed) and not dispatcher.cancelled():
+        if self._has_work and not dispatcher.cancelled():
             self._start()  # There was no memory for one slice, say: other work still waits.
 
     async def _dispatch(self) -> None:
-        while self._waiting or self._postponed:
+        while self._has_work:
             passed_before = self.short_request_count
             if not self._next()():
                 continue
@@ -250,9 +290,9 @@ def schedule_fairly(
                 meter.waits = True
                 if background:
                     yield from scheduler.pause(worked_s).__await__()
-                continues = meter.slices % _SLICES_IN_A_ROW != 0
+                slices = meter.slices
                 meter.slices += 1
-                yield from scheduler.time_slice(continues=continues).__await__()
+                yield from scheduler.time_slice(slices).__await__()
                 meter.waits = False
             else:
                 yield awaited

@@ -1,0 +1,48 @@
+"""Requests whose responses may have megabytes wait for their turn before they hold anything; others do not wait."""
+
+from typing import Any
+
+import pytest
+
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.auth.sas.account_sas import sign_account_sas
+from lazulite.blob.service import BLOB
+from lazulite.protocol.clock import system_clock
+from lazulite.protocol.message import Request
+from lazulite.queue.service import QUEUE
+from lazulite.service.definition import ServiceDependencies
+from lazulite.table.service import TABLE, TableService
+from tests.fuzz.memory import MemoryEngine
+from tests.table.client import ACCOUNT, ALL_PERMISSIONS
+
+LARGE = {
+    *("QueryTables", "QueryEntities", "ListQueues", "PeekMessages"),
+    *("ListContainers", "ListBlobs", "FindBlobsByTags"),
+}
+
+
+def test_the_operations_with_large_responses() -> None:
+    definitions: tuple[Any, ...] = (TABLE, QUEUE, BLOB)
+    rows = [row for definition in definitions for row in definition.routes.rows]
+    assert {row.operation for row in rows if row.makes_large_response} >= LARGE
+
+
+@pytest.mark.parametrize(
+    ("path", "turns"),
+    [("people()", 1), ("Tables", 1), ("people(PartitionKey='p',RowKey='r')", 0), ("people()?comp=acl", 0)],
+)
+async def test_only_pages_wait_for_their_turn(path: str, turns: int) -> None:
+    taken = 0
+
+    async def begin_large() -> None:
+        nonlocal taken
+        taken += 1
+
+    accounts = AccountDirectory({}, None)
+    engine = MemoryEngine(system_clock)
+    service = TableService(ServiceDependencies(engine=engine, accounts=accounts, begin_large=begin_large))
+    path, _, query = path.partition("?")
+    signed = "&".join(filter(None, (query, sign_account_sas(DEVELOPMENT_ACCOUNT, ALL_PERMISSIONS))))
+    headers = {"host": "host", "accept": "application/json;odata=nometadata"}
+    await service.handle(Request("GET", f"/{ACCOUNT}/{path}", signed, headers, b"", id="id"))
+    assert taken == turns
