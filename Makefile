@@ -5,7 +5,7 @@
 #   make test     that, and patterns, SDKs, processes, engines, installation, in fifteen minutes or so
 #   make coverage  that, and mutations for campaigns to find, with branch coverage: what CI runs
 #   make patterns  the tests of the pattern library, patterns/, alone
-#   make compatibility  the conformance suite, and docs/compatibility.md from it
+#   make compatibility  docs/compatibility.md and build/compatibility.md, from the rows of behaviours
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
 #   make campaigns  make torture, make mutations and make fuzz, one after the other: by hand, and by time
 #   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
@@ -59,7 +59,7 @@ patterns: $(VENV)/.test
 	cd patterns && ../$(BIN)/python -m pytest -q $(ARGS)
 
 compatibility: $(VENV)/.test
-	LAZULITE_WRITE_COMPATIBILITY=1 $(BIN)/python -m pytest -q tests/conformance $(ARGS)
+	$(BIN)/python -m tests.conformance.compatibility
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)

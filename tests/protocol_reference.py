@@ -5,6 +5,7 @@ A citation is the section sign and one number. In Markdown it is a link to the s
 is cited by the word: RFC 7518 section 6.
 """
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -28,11 +29,11 @@ class Section(NamedTuple):
     heading: Heading
 
     def target(self, page: Path) -> str:
-        """Return a link's target that leads from a page in `docs/` or `docs/protocol/` to this section."""
+        """Return a link's target that leads from a page to this section."""
         fragment = f"#{self.heading.anchor}"
         if page == self.page:
             return fragment
-        return f"{self.page.relative_to(page.parent)}{fragment}"
+        return f"{os.path.relpath(self.page, page.parent)}{fragment}"
 
 
 def read_sections(folder: Path = FOLDER) -> dict[str, Section]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text, table_rows
+from .conformance.compatibility import read_sections
+from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text
 from .markdown import sentences
 from .words import (
     docstrings,
@@ -21,18 +22,16 @@ from .words import (
 
 SENTENCE_WORDS_MAX = 25
 PROTOCOL = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "protocol").glob("*.md"))
-LONG_SENTENCES = {"docs/compatibility.md"}
-"""The page whose tables list names of tests."""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES + REPORTS + PROTOCOL + PATTERNS if page not in LONG_SENTENCES])
+@pytest.mark.parametrize("page", PAGES + REPORTS + PROTOCOL + PATTERNS)
 def test_sentences_of_a_page_are_short(page: str) -> None:
     assert long_sentences(page_text(page)) == []
 
 
 def test_sentences_of_behaviours_are_short() -> None:
-    rows = table_rows("docs/compatibility.md")
-    assert [long for row in rows for cell in row[:3] for long in long_sentences(cell)] == []
+    texts = [text for each in read_sections() for row in each.behaviours for text in (row.does, row.why)]
+    assert [long for text in texts for long in long_sentences(text)] == []
 
 
 def long_sentences(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The behaviours of the service, row by row, and the page that tells them: `docs/compatibility.md`.
+"""The behaviours of the service, row by row, and the page and the list that are generated from them.
 
 The rows are tables: one file a section of the reference in `behaviours/`, one table a behaviour, by its id:
 
@@ -10,23 +10,26 @@ Invariants: a row says what the real service does or, with `differs` or `unverif
 where the service's behaviour is not recorded, and why. Every row names the tests that show it, but for what is absent
 altogether. A case of a test is named by its id, `test_cors::test_any_path[x]`; a test of queues or blobs by its folder,
 `conformance/queue/test_queues::test_x`; a test beside this suite, where HTTP from outside cannot show it, likewise,
-`server/net/test_tls::test_x`. The page depends on the rows alone; `make
-compatibility` writes it after a run in which every row was shown (test_compatibility.py).
+`server/net/test_tls::test_x`. A run of the suite fails if a named test is missing or did not pass
+(test_compatibility.py).
+
+The page `docs/compatibility.md` counts the rows and has the ones that differ or are unverified. `make compatibility`
+writes it, and the list of all rows with their tests to `build/compatibility.md`. Both depend on the rows alone.
 """
 
 import ast
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from tests import protocol_reference
-from tests.markdown import Heading
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 PAGE = TESTS.parent / "docs" / "compatibility.md"
+WHOLE_LIST = TESTS.parent / "build" / "compatibility.md"
 _SUITE = "conformance/"
 VERDICTS = ("same", "differs", "unverified")
 OUTCOMES = pytest.StashKey["dict[str, bool]"]()
@@ -105,8 +108,8 @@ def is_ours(test: str) -> bool:
     return "/" not in test.partition("::")[0] or test.startswith(_SUITE)
 
 
-def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bool) -> list[str]:
-    """The tests that rows name and that this run did not see pass: of those it had, or of all in this suite."""
+def unshown(sections: Iterable[Section], outcomes: dict[str, bool]) -> list[str]:
+    """The tests that rows name, and that a run had, but did not see pass."""
     passed: dict[str, list[bool]] = {}
     for case, outcome in outcomes.items():
         passed.setdefault(case, []).append(outcome)
@@ -114,19 +117,17 @@ def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bo
             passed.setdefault(case.partition("[")[0], []).append(outcome)
     named = {test for section in sections for behaviour in section.behaviours for test in behaviour.shown_by}
     return sorted(
-        test
-        for test in named
-        if ((whole and is_ours(test)) or test.partition("[")[0] in passed)
-        and not (passed.get(test) and all(passed[test]))
+        test for test in named if test.partition("[")[0] in passed and not (passed.get(test) and all(passed[test]))
     )
 
 
-HEAD = """# Compatibility
+PAGE_HEAD = """# Compatibility
 
-Each row is a behaviour of Azure's Table, Queue or Blob service and states whether Lazulite has it,
-too. Sections from [§25](protocol/queue-service.md#25-queue-service) on are about queues, and those
-from [§32](protocol/blob-service.md#32-blob-service) on about blobs. The others are about tables,
-and about all services.
+This page counts the behaviours of Azure's Table, Queue and Blob services. It lists the ones that
+Lazulite does not have, and the ones that are not known well. Sections from
+[§25](protocol/queue-service.md#25-queue-service) on are about queues, and those from
+[§32](protocol/blob-service.md#32-blob-service) on about blobs. The others are about tables, and
+about all services.
 
 - **same**: Lazulite behaves as recordings of the real service, or as its documentation if there is
   no recording.
@@ -134,42 +135,58 @@ and about all services.
 - **unverified**: Azure's behaviour is neither recorded nor clearly documented; the row states
   Lazulite's.
 
-`make compatibility` generates this page from `tests/conformance/behaviours/`, after a run in which
-each named test passed. The conformance suite uses HTTP only. The sections are those of the
-[protocol reference](protocol/README.md).
+The rows are in `tests/conformance/behaviours/`, and each names the tests that show it. From them
+`make compatibility` generates this page, and the list of all rows in `build/compatibility.md`. The
+sections are those of the [protocol reference](protocol/README.md).
+
+"""
+LIST_HEAD = """# All behaviours
+
+Each row is a behaviour of Azure's Table, Queue or Blob service and states whether Lazulite has it,
+too. The page [compatibility](../docs/compatibility.md) explains the verdicts.
 
 """
 
 
-def page(sections: list[Section]) -> str:
-    """The page."""
+def page(sections: Sequence[Section]) -> str:
+    """The page: the counts, and the rows that are not the same."""
     lines = [f"| Section | {' | '.join(VERDICTS)} | all |", "|---|---:|---:|---:|---:|"]
+    lines += [f"| {_reference(section, PAGE)} {section.title} | {_counts(section)} |" for section in sections]
     total = Section("", "", tuple(row for section in sections for row in section.behaviours))
-    for section in sections:
-        heading = Heading(2, f"{section.reference} {section.title}")
-        label = f"[{heading.title}](#{heading.anchor})"
-        lines.append(f"| {label} | {_counts(section)} |")
     lines.append(f"| **All** | {_counts(total)} |")
+    for verdict in VERDICTS[1:]:
+        lines += ["", f"## {verdict.capitalize()}", "", "| Section | Azure | Lazulite |", "|---|---|---|"]
+        for section in sections:
+            reference = _reference(section, PAGE)
+            rows = (each for each in section.behaviours if each.verdict == verdict)
+            lines += [_line(reference, row.does, row.why) for row in rows]
+    return PAGE_HEAD + "\n".join(lines) + "\n"
+
+
+def whole_list(sections: Sequence[Section]) -> str:
+    """The list of all rows, with their tests."""
+    lines = []
     for section in sections:
-        lines += ["", f"## {section.reference} {section.title}", "", f"Reference: {_references(section)}.", ""]
-        lines.append("| Id | Behaviour | Verdict | Shown by |")
-        lines += ["|---|---|---|---|", *(_line(behaviour) for behaviour in section.behaviours)]
-    return HEAD + "\n".join(lines) + "\n"
+        lines += [f"## {section.reference} {section.title}", "", f"Reference: {_reference(section, WHOLE_LIST)}.", ""]
+        lines += ["| Id | Behaviour | Verdict | Shown by |", "|---|---|---|---|"]
+        for row in section.behaviours:
+            verdict = f"**{row.verdict}**: {row.why}" if row.why else row.verdict
+            lines.append(_line(f"`{row.id}`", row.does, verdict, ", ".join(map(_link, row.shown_by))))
+        lines.append("")
+    return LIST_HEAD + "\n".join(lines)
 
 
-def _references(section: Section) -> str:
+def _reference(section: Section, target_of: Path) -> str:
     sections = protocol_reference.sections()
     numbers = protocol_reference.citations(section.reference)
-    return ", ".join(f"[{protocol_reference.SIGN}{each}]({sections[each].target(PAGE)})" for each in numbers)
+    return ", ".join(f"[{protocol_reference.SIGN}{each}]({sections[each].target(target_of)})" for each in numbers)
 
 
 def _counts(section: Section) -> str:
     return " | ".join(str(section.count(verdict)) for verdict in VERDICTS) + f" | {len(section.behaviours)}"
 
 
-def _line(behaviour: Behaviour) -> str:
-    verdict = behaviour.verdict if not behaviour.why else f"**{behaviour.verdict}**: {behaviour.why}"
-    cells = [f"`{behaviour.id}`", behaviour.does, verdict, ", ".join(map(_link, behaviour.shown_by))]
+def _line(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -180,3 +197,15 @@ def _link(test: str) -> str:
     for special in "\\*_`[]<":
         label = label.replace(special, f"\\{special}")
     return f"[{label}](../tests/{'' if '/' in module else _SUITE}{module}.py)"
+
+
+def main() -> None:
+    """Write the page and the list."""
+    sections = read_sections()
+    WHOLE_LIST.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(sections), encoding="utf-8")
+    WHOLE_LIST.write_text(whole_list(sections), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

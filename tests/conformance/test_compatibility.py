@@ -20,10 +20,8 @@ from .compatibility import (
     page,
     read_sections,
     unshown,
+    whole_list,
 )
-
-WRITE = "LAZULITE_WRITE_COMPATIBILITY"
-"""The environment variable by which `make compatibility` asks for a whole run, and a new page after it."""
 
 
 def section(*tests: str) -> list[Section]:
@@ -32,16 +30,11 @@ def section(*tests: str) -> list[Section]:
 
 def test_a_test_that_did_not_pass_shows_nothing() -> None:
     outcomes = {"test_a::test_x[1]": True, "test_a::test_x[2]": False, "test_a::test_y": True}
-    assert unshown(section("test_a::test_y", "test_a::test_x[1]"), outcomes, whole=True) == []
-    assert unshown(section("test_a::test_x", "test_a::test_x[2]"), outcomes, whole=True) == [
-        "test_a::test_x",
-        "test_a::test_x[2]",
-    ]
-    assert unshown(section("test_a::test_x[3]"), outcomes, whole=False) == ["test_a::test_x[3]"]
-    assert unshown(section("test_b::test_z"), outcomes, whole=True) == ["test_b::test_z"]
-    assert unshown(section("test_b::test_z"), outcomes, whole=False) == []
-    assert unshown(section("server/test_c::test_z"), outcomes, whole=True) == []
-    assert unshown(section("server/test_c::test_z"), {"server/test_c::test_z": False}, whole=False) != []
+    assert unshown(section("test_a::test_y", "test_a::test_x[1]"), outcomes) == []
+    assert unshown(section("test_a::test_x", "test_a::test_x[2]"), outcomes) == ["test_a::test_x", "test_a::test_x[2]"]
+    assert unshown(section("test_a::test_x[3]"), outcomes) == ["test_a::test_x[3]"]
+    assert unshown(section("test_b::test_z"), outcomes) == []
+    assert unshown(section("server/test_c::test_z"), {"server/test_c::test_z": False}) != []
 
 
 def test_a_row_needs_a_reason_and_a_test(tmp_path: Path) -> None:
@@ -65,10 +58,19 @@ def test_a_row_needs_a_reason_and_a_test(tmp_path: Path) -> None:
                 read_sections(tmp_path)
 
 
-def test_a_page_has_a_line_for_each_row() -> None:
-    text = page(section("test_a::test_x_y", "test_a::test_z[PUT-*]"))
-    assert "| [§17 Nothing](#17-nothing) | 1 | 0 | 0 | 1 |\n| **All** | 1 | 0 | 0 | 1 |" in text
-    assert "\n## §17 Nothing\n\nReference: [§17](protocol/errors.md#17-throttling).\n" in text
+def test_a_page_counts_all_rows_and_lists_the_different_ones() -> None:
+    same = Behaviour("alike", "Does.", "same", "", ("test_a::test_x",))
+    other = Behaviour("other", "Does | something.", "differs", "it does not", ("test_a::test_y",))
+    text = page([Section("§17", "Nothing", (same, other))])
+    link = "[§17](protocol/errors.md#17-throttling)"
+    assert f"| {link} Nothing | 1 | 1 | 0 | 2 |\n| **All** | 1 | 1 | 0 | 2 |" in text
+    assert f"| {link} | Does \\| something. | it does not |\n" in text
+    assert "| Does. |" not in text
+
+
+def test_the_whole_list_has_a_line_for_each_row_with_its_tests() -> None:
+    text = whole_list(section("test_a::test_x_y", "test_a::test_z[PUT-*]"))
+    assert "\n## §17 Nothing\n\nReference: [§17](../docs/protocol/errors.md#17-throttling).\n" in text
     links = r"[x y](../tests/conformance/test_a.py), [z: PUT-\*](../tests/conformance/test_a.py)"
     assert f"| `row` | Does \\| something. | same | {links} |\n" in text
 
@@ -97,10 +99,8 @@ def test_every_test_of_the_suite_shows_something() -> None:
 @pytest.mark.skipif("LAZULITE_TEST_ENDPOINT" in os.environ, reason="the page tells of Lazulite")
 def test_the_page(request: pytest.FixtureRequest) -> None:
     sections = read_sections()
-    writes = bool(os.environ.get(WRITE))
     collected = {name for item in request.session.items if (name := case_name(item.nodeid))}
-    assert unshown(sections, dict.fromkeys(collected, True), whole=False) == [], "no such cases"
-    assert unshown(sections, request.config.stash[OUTCOMES], whole=writes) == []
-    if writes:
-        PAGE.write_text(page(sections), encoding="utf-8")
+    assert unshown(sections, dict.fromkeys(collected, True)) == [], "no such cases"
+    assert unshown(sections, request.config.stash[OUTCOMES]) == []
     assert PAGE.read_text(encoding="utf-8") == page(sections), "stale: run `make compatibility`"
+    assert whole_list(sections).count("\n| `") == sum(len(each.behaviours) for each in sections)
