@@ -76,7 +76,7 @@ fuzz: $(VENV)/.fuzz
 	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 
 clean:
-	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info patterns/src/*.egg-info
+	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info patterns/src/*.egg-info patterns/simulation/src/*.egg-info
 
 # `exec` above leaves make out of the way of signals; these files say what is installed.
 $(VENV)/.runtime: pyproject.toml constraints.txt $(if $(VENV_IS_RIGHT),,new-venv)
@@ -90,8 +90,8 @@ new-venv:
 	@test ! -e $(VENV) || echo "$(VENV) has no Python that fits, or no pip: it is made again with $(PYTHON)" >&2
 	$(PYTHON) -m venv --clear $(VENV)
 
-$(VENV)/.test: $(VENV)/.runtime patterns/pyproject.toml
-	$(PIP) -e '.[all,test,bench]' -e 'patterns[test]'
+$(VENV)/.test: $(VENV)/.runtime patterns/pyproject.toml patterns/simulation/pyproject.toml
+	$(PIP) -e '.[all,test,bench]' -e 'patterns[test]' -e 'patterns/simulation[bench]'
 	@touch $@
 
 # Where there is no atheris, fuzzing goes unguided.

@@ -276,7 +276,8 @@ def test_the_clients_are_those_that_run() -> None:
 
 
 def test_the_dependencies_are_those_of_the_packages() -> None:
-    projects = [tomllib.loads(page_text(page)) for page in ("pyproject.toml", "patterns/pyproject.toml")]
+    folders = ("", "patterns/", "patterns/simulation/")
+    projects = [tomllib.loads(page_text(f"{folder}pyproject.toml")) for folder in folders]
     npm = [json.loads(page_text(f"{each}/package.json")) for each in ("tests/sdk/javascript", "benchmarks/azurite")]
     requirements = itertools.chain.from_iterable(
         [
@@ -286,7 +287,8 @@ def test_the_dependencies_are_those_of_the_packages() -> None:
         ]
         for project in projects
     )
-    names = {Requirement(requirement).name for requirement in requirements} - {"lazulite"}
+    own = {project["project"]["name"] for project in projects}
+    names = {Requirement(requirement).name for requirement in requirements} - own
     expected = sorted([*names, *(name for each in npm for name in each["dependencies"])])
     rows = [row for row in table_rows("docs/dependencies.md") if row[0].startswith("`")]
     assert sorted(row[0].split("`")[1] for row in rows) == expected

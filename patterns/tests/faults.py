@@ -11,7 +11,7 @@ from lazulite_patterns.effects.failpoints import Failpoints
 from lazulite_patterns.effects.sdk import stored
 from lazulite_patterns.effects.tables import Kind, Operation, Write
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import World
+from lazulite_patterns_simulation import World
 
 T = TypeVar("T")
 Run: TypeAlias = Callable[[Protocol[Any], Failpoints], Any]

@@ -5,7 +5,7 @@ from itertools import cycle
 
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.tables import Found, Page
-from lazulite_patterns.simulation import Simulation
+from lazulite_patterns_simulation import Simulation
 
 _PAGES_MAX = 1000
 

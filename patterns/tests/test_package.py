@@ -15,7 +15,10 @@ from .test_docs import ROOT, fences
 
 BASE = {"azure-core", "azure-data-tables", "msgspec"}
 EXTRAS = {"aiohttp", "azure.storage", "cryptography", "lazulite", "pydantic", "rich"}
-SOURCES = ("CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "docs", "examples", "pyproject.toml", "src", "tests")
+SOURCES = (
+    *("CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml"),
+    *("docs", "examples", "simulation", "src", "tests"),
+)
 UNBUILT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
 
 
@@ -79,7 +82,7 @@ def test_first_steps_need_no_extra(built: Built, tmp_path: Path, connection_stri
 def test_the_archive_has_pages_examples_and_all_tests(built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    folders = {"docs": "*.md", "examples": "*.py", "src": "*.py", "tests": "*.py"}
+    folders = {"docs": "*.md", "examples": "*.py", "simulation": "*.py", "src": "*.py", "tests": "*.py"}
     wanted = {
         each.relative_to(ROOT).as_posix() for folder, name in folders.items() for each in (ROOT / folder).rglob(name)
     }

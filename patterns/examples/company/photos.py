@@ -10,7 +10,7 @@ from company.model import Employee, staff
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.shapes import Large
-from lazulite_patterns.simulation import Crash, Fault, FaultAt
+from lazulite_patterns_simulation import Crash, Fault, FaultAt
 
 KEY = EntityKey("IT", "000102")
 AFTER_UPLOAD = 2

@@ -13,8 +13,8 @@ from lazulite_patterns.effects.effect import Protocol, immediately
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.outcomes import Policy, Ring
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Simulation, World
-from lazulite_patterns.simulation.world import Request
+from lazulite_patterns_simulation import Simulation, World
+from lazulite_patterns_simulation.world import Request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

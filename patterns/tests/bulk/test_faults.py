@@ -13,9 +13,9 @@ from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Crash, FaultAt, every_fault
 from lazulite_patterns.table.indexed import session_of
 from lazulite_patterns.table.session import Session
+from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 from ..faults import FAST, Run
 from .test_job import Memory, bag, source

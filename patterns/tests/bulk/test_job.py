@@ -14,9 +14,9 @@ from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, 
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.ring import same
-from lazulite_patterns.simulation import Crash, FaultAt, Simulation, every_fault
 from lazulite_patterns.table.indexed import session_of
 from lazulite_patterns.table.session import Session
+from lazulite_patterns_simulation import Crash, FaultAt, Simulation, every_fault
 
 SMALL = Limits(workers=1, buffer_entities=4)
 

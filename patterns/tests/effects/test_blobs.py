@@ -20,7 +20,7 @@ from lazulite_patterns.effects.blobs import (
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.errors import Rejected
-from lazulite_patterns.simulation import Simulation
+from lazulite_patterns_simulation import Simulation
 
 APPENDS: list[BlobEffect] = [
     Append("c", "b", b"x", 0),

@@ -18,7 +18,7 @@ from lazulite_patterns.effects.effect import Protocol, immediately, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, EntityKey, Found, Kind, Operation, Page, Read, Write
 from lazulite_patterns.filters import in_partition
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, Simulation
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, Simulation
 
 T = TypeVar("T")
 Run = Callable[[Protocol[Any]], Any]

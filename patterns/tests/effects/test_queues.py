@@ -17,7 +17,7 @@ from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.queues import CreateQueue, Extend, QueueEffect, Receive, Remove, Send
-from lazulite_patterns.simulation import Simulation, World
+from lazulite_patterns_simulation import Simulation, World
 
 Run = Callable[[Protocol[Any]], Any]
 

@@ -13,8 +13,8 @@ from lazulite_patterns.encryption.session import EncryptedSession, reencrypted
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
 from lazulite_patterns.table.session import kinds_of
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, every_fault
 
 from ..faults import FAST, Run, aside, clear
 from .test_table import CIPHER, LEGACY, OLD, RING

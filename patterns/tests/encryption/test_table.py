@@ -30,8 +30,8 @@ from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.errors import EntityValueError, SchemaError
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Conflict, Policy
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, Simulation, every_fault
 from lazulite_patterns.table.conditions import QueryError, columns
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, Simulation, every_fault
 
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
 RING = KeyRing({"old": OLD, "new": NEW}, "new", blind=secrets.token_bytes(32))

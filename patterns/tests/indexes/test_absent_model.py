@@ -20,7 +20,7 @@ from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.outcomes.writes import Identity
-from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
+from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
 
 ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
 POLICY = Policy(marks=2)

@@ -13,7 +13,7 @@ from lazulite_patterns.indexes.copies import Mark
 from lazulite_patterns.indexes.entries import PENDING, Entry, contents
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
 KEY = EntityKey("p", "jones")
 UNMARKED = Policy(marks=0)

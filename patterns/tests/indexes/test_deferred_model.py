@@ -21,8 +21,8 @@ from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, begin
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Identity, Written
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
-from lazulite_patterns.simulation.world import Request
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns_simulation.world import Request
 
 KEY = EntityKey("p", "jones")
 UNMARKED = Policy(marks=0)

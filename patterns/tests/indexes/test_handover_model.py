@@ -11,8 +11,8 @@ from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, 
 from lazulite_patterns.indexes.entries import Entry, pointing_to, targets
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
-from lazulite_patterns.simulation.world import Request
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns_simulation.world import Request
 
 UNMARKED = Policy(marks=0)
 ANN, BOB, CAT = (EntityKey("p", name) for name in ("ann", "bob", "cat"))

@@ -13,7 +13,7 @@ from lazulite_patterns.indexes.entries import NO_INTENT, Entry, digest
 from lazulite_patterns.indexes.lists import Change, Item
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
 ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
 UNMARKED = Policy(marks=0)

@@ -19,7 +19,7 @@ from lazulite_patterns.indexes.list_blobs import BlobLists
 from lazulite_patterns.indexes.lists import Change, Item
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
+from lazulite_patterns_simulation import InvariantError, Simulation, World, explore
 
 from .test_lists_model import ANN, BOB, PLACES, UNMARKED, entries_in, entry, listed_in
 

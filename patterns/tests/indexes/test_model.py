@@ -12,7 +12,7 @@ from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
 KEY = EntityKey("p", "jones")
 UNMARKED = Policy(marks=0)

@@ -25,8 +25,8 @@ from lazulite_patterns.outcomes import Policy, Ring
 from lazulite_patterns.outcomes.retries import Attempts
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Identity, Written, write
-from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
-from lazulite_patterns.simulation.world import Request
+from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
+from lazulite_patterns_simulation.world import Request
 
 from .test_unique import ANN, BOB, entries, entry, unique
 

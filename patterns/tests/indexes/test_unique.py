@@ -13,7 +13,7 @@ from lazulite_patterns.indexes import Busy, NotUnique
 from lazulite_patterns.indexes.entries import NO_INTENT, Entry, target, targets
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import (
+from lazulite_patterns_simulation import (
     Crash,
     Fault,
     FaultAt,
@@ -24,7 +24,7 @@ from lazulite_patterns.simulation import (
     every_fault,
     explore,
 )
-from lazulite_patterns.simulation.world import Request
+from lazulite_patterns_simulation.world import Request
 
 UNMARKED = Policy(marks=0)
 ANN, BOB, CAT = (EntityKey("p", name) for name in ("ann", "bob", "cat"))

@@ -22,7 +22,7 @@ from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.leases import Lease, LeaseLost, LeaseTaken
 from lazulite_patterns.leases.blob_protocol import BlobLeaseProtocol
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Crash, FaultAt, every_fault
+from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 from ..faults import FAST
 

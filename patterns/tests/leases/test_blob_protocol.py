@@ -13,7 +13,7 @@ from lazulite_patterns.leases.blob_protocol import BlobLeaseProtocol
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import (
+from lazulite_patterns_simulation import (
     Crash,
     Fault,
     FaultAt,

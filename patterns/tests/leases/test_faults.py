@@ -11,7 +11,7 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read
 from lazulite_patterns.leases import LeaseLost, LeaseTaken
 from lazulite_patterns.leases.protocol import LeaseProtocol
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, every_fault
 
 from ..faults import FAST, Run, aside
 from .test_protocol import Hasty

@@ -14,7 +14,7 @@ from lazulite_patterns.leases.protocol import LeaseProtocol, number
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import (
+from lazulite_patterns_simulation import (
     Crash,
     Fault,
     FaultAt,

@@ -21,7 +21,7 @@ from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import Simulation
+from lazulite_patterns_simulation import Simulation
 
 T = TypeVar("T")
 UNKNOWN = ResultUnknown("503")

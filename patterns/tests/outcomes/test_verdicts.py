@@ -15,9 +15,9 @@ from lazulite_patterns.outcomes import Conflict, Exists, OutcomeUnknown, Policy,
 from lazulite_patterns.outcomes.ring import RING
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import Fault, FaultAt, Simulation, World, every_fault, explore, explorer
-from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.session import Session
+from lazulite_patterns_simulation import Fault, FaultAt, Simulation, World, every_fault, explore, explorer
+from lazulite_patterns_simulation.world import Request
 
 KEY = EntityKey("p", "counter")
 COUNTER = Session[Bag]("t", Bags(), Policy())

@@ -3,8 +3,8 @@
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Write
-from lazulite_patterns.simulation import World
-from lazulite_patterns.simulation.world import Request
+from lazulite_patterns_simulation import World
+from lazulite_patterns_simulation.world import Request
 
 _OVER = EntityKey("over", "")
 """Where it stands that the grace of all rows and blobs so far is over."""

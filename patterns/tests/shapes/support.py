@@ -8,7 +8,7 @@ from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.failpoints import Failpoints
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Fault, FaultAt
+from lazulite_patterns_simulation import Fault, FaultAt
 
 QUICK = Policy(first_wait_seconds=0.001)
 

@@ -15,7 +15,7 @@ from lazulite_patterns.shapes import Series, Tail
 from lazulite_patterns.shapes.protocols.series import SeriesProtocol
 from lazulite_patterns.shapes.protocols.series_check import BEYOND, NO_NUMBER, NOT_COUNTED
 from lazulite_patterns.shapes.protocols.tail_check import NO_ENTRY
-from lazulite_patterns.simulation import Crash, FaultAt, every_fault
+from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 from .support import QUICK, driver, empty
 

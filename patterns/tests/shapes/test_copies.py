@@ -18,8 +18,8 @@ from lazulite_patterns.outcomes import Absent, Exists
 from lazulite_patterns.shapes import Copied, Copies, Ref, Referred
 from lazulite_patterns.shapes.protocols.copies import CopiesProtocol
 from lazulite_patterns.shapes.protocols.copies_check import DANGLING, DIFFERENT
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
 from lazulite_patterns.table.session import Session, kinds_of
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, every_fault
 
 from .staff import COPIED, Department, Employee, deputises, manages, works_in
 from .support import QUICK, counting, driver, empty

@@ -12,8 +12,8 @@ from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.shapes import Ref
 from lazulite_patterns.shapes.protocols.copies import AnyCopied, CopiesProtocol
-from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
 from lazulite_patterns.table.session import Session, kinds_of
+from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
 
 from .staff import COPIED, Department, Employee, manages
 

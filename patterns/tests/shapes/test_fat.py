@@ -21,7 +21,7 @@ from lazulite_patterns.shapes import Fat, Inconsistent
 from lazulite_patterns.shapes.protocols.chunks import Sizes
 from lazulite_patterns.shapes.protocols.fat import FatProtocol
 from lazulite_patterns.shapes.protocols.rests import INCOMPLETE, UNNAMED, UNREADABLE, collect
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, every_fault
 
 from .support import QUICK, counting, driver, empty, later, rows
 

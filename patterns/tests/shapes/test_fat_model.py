@@ -16,7 +16,7 @@ from lazulite_patterns.shapes.protocols.chunks import Content, Sizes, owner_of
 from lazulite_patterns.shapes.protocols.fat import FatProtocol
 from lazulite_patterns.shapes.protocols.groups import remove
 from lazulite_patterns.shapes.protocols.rests import collect
-from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
+from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
 
 from .model_time import Timed, is_over, passing
 

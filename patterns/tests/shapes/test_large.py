@@ -31,8 +31,8 @@ from lazulite_patterns.shapes import BlobReference, Inconsistent, Large
 from lazulite_patterns.shapes.protocols.large import LargeProtocol, Upload
 from lazulite_patterns.shapes.protocols.orphans import ABSENT, CHANGED, ORPHAN, UNREADABLE, Collector
 from lazulite_patterns.shapes.protocols.references import Owner
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, every_fault
 
 from .support import QUICK, counting, empty, later
 

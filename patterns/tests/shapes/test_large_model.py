@@ -16,8 +16,8 @@ from lazulite_patterns.shapes.protocols.large import LargeProtocol, Upload, Uplo
 from lazulite_patterns.shapes.protocols.orphans import Collector
 from lazulite_patterns.shapes.protocols.references import BlobReference, reference_of, reference_text
 from lazulite_patterns.shapes.protocols.sinks import Sink
-from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
 from lazulite_patterns.table.session import Session
+from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
 
 from .model_time import Timed, is_over, passing
 

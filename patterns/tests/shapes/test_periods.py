@@ -20,9 +20,9 @@ from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Exists
 from lazulite_patterns.shapes import PeriodExpired, Periods
 from lazulite_patterns.shapes.protocols.periods import Every, Names
-from lazulite_patterns.simulation import Crash, FaultAt, every_fault
 from lazulite_patterns.table.check import UNREADABLE
 from lazulite_patterns.table.conditions import QueryError, columns
+from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 from .support import QUICK, counting
 

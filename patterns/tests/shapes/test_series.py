@@ -18,7 +18,7 @@ from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.shapes import Series
 from lazulite_patterns.shapes.protocols.series import SeriesProtocol
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, World, every_fault, explore
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, World, every_fault, explore
 
 from .support import QUICK, counting, driver, empty, rows
 

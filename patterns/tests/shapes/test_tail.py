@@ -13,7 +13,7 @@ from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.shapes import Tail
 from lazulite_patterns.shapes.protocols.tail import TailProtocol, every_time
-from lazulite_patterns.simulation import Crash, FaultAt, every_fault
+from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 from ..stingy import Stingy
 from .support import QUICK, counting, driver, empty, rows

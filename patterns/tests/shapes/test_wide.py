@@ -15,7 +15,7 @@ from lazulite_patterns.outcomes import Absent, Exists, Rejected
 from lazulite_patterns.shapes import Inconsistent, Wide
 from lazulite_patterns.shapes.protocols.wide import Sizes, WideProtocol
 from lazulite_patterns.shapes.protocols.wide_check import APART, HEADLESS
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, every_fault
 
 from .support import QUICK, counting, driver, empty, rows
 

@@ -12,7 +12,7 @@ from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 from lazulite_patterns.shapes import Inconsistent
 from lazulite_patterns.shapes.protocols.wide import VERSION, Sizes, WideProtocol, joined
-from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
+from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
 
 KEY = EntityKey("p", "e")
 SIZES = Sizes(properties=3, page_rows=1)

@@ -9,7 +9,7 @@ from lazulite_patterns.effects.ambient import NewId, Now, Together
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored, Write
-from lazulite_patterns.simulation import (
+from lazulite_patterns_simulation import (
     Crash,
     Explored,
     FaultAt,
@@ -20,7 +20,7 @@ from lazulite_patterns.simulation import (
     every_fault,
     explore,
 )
-from lazulite_patterns.simulation.world import Request
+from lazulite_patterns_simulation.world import Request
 
 KEY = EntityKey("p", "counter")
 

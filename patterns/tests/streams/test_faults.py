@@ -7,9 +7,9 @@ from azure.data.tables import TableClient
 
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.failpoints import NoFailpoints
-from lazulite_patterns.simulation import Crash, FaultAt, every_fault
 from lazulite_patterns.streams import WrongVersion
 from lazulite_patterns.streams.protocol import StreamProtocol
+from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 from ..faults import FAST, Run, aside, clear, world_of
 from .test_model import events, projected, whole

@@ -12,11 +12,11 @@ from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, 
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 from lazulite_patterns.streams import DuplicateEvent, Event, TooMuch, WrongVersion
 from lazulite_patterns.streams import protocol as module
 from lazulite_patterns.streams.layout import event_key, head_key, id_key, version_of
 from lazulite_patterns.streams.protocol import StreamProtocol
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
 STREAM = StreamProtocol("t", "s", Policy(marks=0))
 

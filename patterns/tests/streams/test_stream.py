@@ -16,9 +16,9 @@ from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.keys import literal, text
 from lazulite_patterns.outcomes import Conflict
-from lazulite_patterns.simulation import Fault, FaultAt
 from lazulite_patterns.streams import Event, Recorded, Stream, TooMuch, WrongVersion, checks
 from lazulite_patterns.table.transaction import Transaction
+from lazulite_patterns_simulation import Fault, FaultAt
 
 
 @entity()

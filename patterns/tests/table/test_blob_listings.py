@@ -26,10 +26,10 @@ from lazulite_patterns.indexes import Listing, list_blobs, lists
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.indexes.entries import Entry
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Simulation
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import IndexTask
 from lazulite_patterns.transactions.tasks import Tasks
+from lazulite_patterns_simulation import Simulation
 
 LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 

@@ -22,9 +22,9 @@ from lazulite_patterns.indexes.entries import PENDING
 from lazulite_patterns.indexes.lookup import Copied
 from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Fault, FaultAt, every_fault
 from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 
 
 @entity()

@@ -21,9 +21,9 @@ from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.indexes import Busy, Index, NotUnique
 from lazulite_patterns.keys import Ticks, decimal, exact_ticks, integer, literal, text, uuid
 from lazulite_patterns.outcomes import Absent, Conflict, Exists, Policy
-from lazulite_patterns.simulation import Fault, FaultAt, every_fault
 from lazulite_patterns.table.conditions import QueryError, columns
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 
 
 @entity()

@@ -20,9 +20,9 @@ from lazulite_patterns.indexes import Index, Listing
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Fault, FaultAt, every_fault
 from lazulite_patterns.table.conditions import columns
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 
 LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 

@@ -13,9 +13,9 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.keys.characters import utf16_order
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Fault, FaultAt, Simulation
 from lazulite_patterns.table.ranges import Range, Ranges
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation import Fault, FaultAt, Simulation
 
 RANGES = Ranges("t", Policy(), workers=3)
 KEYS = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x1FFFF, exclude_categories=["Cs", "Cc"]), max_size=6)

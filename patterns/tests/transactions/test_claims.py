@@ -22,13 +22,13 @@ from lazulite_patterns.effects.failpoints import NoFailpoints
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Length, Receive, Remove, Send
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Write
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
-from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
-from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.transactions import Letter, MessageTooLargeError
 from lazulite_patterns.transactions.claims import Claims
 from lazulite_patterns.transactions.letters import CLAIM_BYTES_MAX, TEXT_BYTES_MAX, Claim, LetterFormatError
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns.transactions.work import Work
+from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns_simulation.world import Request
 
 from .test_tasks import Calling, fail
 

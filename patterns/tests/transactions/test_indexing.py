@@ -23,10 +23,10 @@ from lazulite_patterns.entities import Partition, Row, SchemaError, entity
 from lazulite_patterns.indexes import Index, Listing
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.keys import integer
-from lazulite_patterns.simulation import Fault, FaultAt
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import IndexTask
 from lazulite_patterns.transactions.tasks import Tasks
+from lazulite_patterns_simulation import Fault, FaultAt
 
 LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 

@@ -20,11 +20,11 @@ from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Absent, Conflict, Policy
-from lazulite_patterns.simulation import Crash, FaultAt, every_fault
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Letter, Move
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns.transactions.work import Work
+from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 FAST = Policy(first_wait_seconds=0.001)
 Run = Callable[[Protocol[Any], Failpoints], Any]

@@ -16,13 +16,13 @@ from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
-from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.transactions.checks import MoveCheck
 from lazulite_patterns.transactions.letters import Letter
 from lazulite_patterns.transactions.move import Move, Seen
 from lazulite_patterns.transactions.work import Work
+from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
+from lazulite_patterns_simulation.world import Request
 
 KEY = EntityKey("p", "jones")
 LATEST = ("model", EntityKey("latest", ""))

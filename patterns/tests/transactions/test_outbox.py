@@ -26,7 +26,6 @@ from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Conflict, Exists, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Crash, FaultAt, Simulation, every_fault
 from lazulite_patterns.table.conditions import columns
 from lazulite_patterns.table.outbox import LEFT, OUTBOX
 from lazulite_patterns.table.session import Session
@@ -35,6 +34,7 @@ from lazulite_patterns.transactions import Letter, Outbox, SideEffect
 from lazulite_patterns.transactions.outbox import BoundTransaction
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns.transactions.work import Work
+from lazulite_patterns_simulation import Crash, FaultAt, Simulation, every_fault
 
 FAST = Policy(first_wait_seconds=0.001)
 Run = Callable[[Protocol[Any], Failpoints], Any]

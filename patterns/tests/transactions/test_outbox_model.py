@@ -15,13 +15,13 @@ from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Joined
-from lazulite_patterns.simulation import Faults, InvariantError, World, explore
-from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.outbox import OUTBOX
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.transactions.letters import Letter
 from lazulite_patterns.transactions.outbox import Outbox, SideEffect
 from lazulite_patterns.transactions.work import Work
+from lazulite_patterns_simulation import Faults, InvariantError, World, explore
+from lazulite_patterns_simulation.world import Request
 
 KEY = EntityKey("p", "jones")
 OVER = ("clock", EntityKey("over", ""))

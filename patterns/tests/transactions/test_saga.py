@@ -17,7 +17,12 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import (
+from lazulite_patterns.table.session import Session
+from lazulite_patterns.table.table import Table
+from lazulite_patterns.transactions import Letter, Progress, Saga, Step
+from lazulite_patterns.transactions.tasks import Tasks
+from lazulite_patterns.transactions.work import Work
+from lazulite_patterns_simulation import (
     Crash,
     Fault,
     FaultAt,
@@ -28,11 +33,6 @@ from lazulite_patterns.simulation import (
     every_fault,
     explore,
 )
-from lazulite_patterns.table.session import Session
-from lazulite_patterns.table.table import Table
-from lazulite_patterns.transactions import Letter, Progress, Saga, Step
-from lazulite_patterns.transactions.tasks import Tasks
-from lazulite_patterns.transactions.work import Work
 
 from ..faults import FAST, Run
 

@@ -20,11 +20,11 @@ from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.queues import Extend, Message, Receive, Send
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, Simulation, every_fault
 from lazulite_patterns.transactions import Letter, MessageTooLargeError, Task
 from lazulite_patterns.transactions.letters import TEXT_BYTES_MAX
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns.transactions.work import Work
+from lazulite_patterns_simulation import Crash, Fault, FaultAt, Simulation, every_fault
 
 
 class Calling(Task[Any]):

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bench.compare import table
 from lazulite_patterns.bulk import FileCheckpoint, Limits, load
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation.bench.compare import table
 
 STEP = 7919
 """The partitions of rows that follow each other are so far apart."""
@@ -88,7 +88,8 @@ def run(connection_string: str, settings: Settings) -> bool:
     random = Random(settings.seed)  # noqa: S311 - it decides when to kill
     with table(connection_string) as client, tempfile.TemporaryDirectory() as folder:
         checkpoint, started = Path(folder) / "load.json", time.monotonic()
-        command = [sys.executable, "-m", "lazulite_patterns.bench", "load-once", client.table_name, str(checkpoint)]
+        command = [sys.executable, "-m", "lazulite_patterns_simulation.bench"]
+        command += ["load-once", client.table_name, str(checkpoint)]
         command += [f"--{name}={value}" for name, value in settings._asdict().items()]
         environment = {**os.environ, "PATTERNS_CONNECTION_STRING": connection_string}
         for number in range(settings.kills):

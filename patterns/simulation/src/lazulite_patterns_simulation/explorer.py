@@ -27,7 +27,7 @@ from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, QueueEffect, Receive, Remove, Send
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
-from lazulite_patterns.simulation.world import Request, World, frozen
+from lazulite_patterns_simulation.world import Request, World, frozen
 
 Process: TypeAlias = Callable[[], Protocol[object]]
 

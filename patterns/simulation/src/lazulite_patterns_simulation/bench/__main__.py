@@ -1,4 +1,4 @@
-"""`python -m lazulite_patterns.bench`: the library against the plain SDK; `load` and `writers`, which are killed.
+"""`python -m lazulite_patterns_simulation.bench`: `compare` with the plain SDK; `load` and `writers`, which are killed.
 
 The variable PATTERNS_CONNECTION_STRING names the storage account, whose service should not be in this process.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bench import campaign, compare, writers
+from lazulite_patterns_simulation.bench import campaign, compare, writers
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lazulite_patterns.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="lazulite_patterns_simulation.bench", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     comparing = commands.add_parser("compare", help="measure by turns")
     comparing.add_argument("--rounds", type=int, default=7)

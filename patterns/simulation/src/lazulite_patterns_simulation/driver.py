@@ -12,7 +12,7 @@ from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.queues import QueueEffect
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
-from lazulite_patterns.simulation.world import World
+from lazulite_patterns_simulation.world import World
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ import pytest
 from azure.data.tables import TableClient
 from azure.storage.blob import ContainerClient
 
-from lazulite_patterns.bench import campaign, compare, writers
-from lazulite_patterns.bench.turns import Seconds, Turns
 from lazulite_patterns.indexes.check import NO_ENTRY, OTHER_COPY
 from lazulite_patterns.indexes.list_blobs import name
+from lazulite_patterns_simulation.bench import campaign, compare, writers
+from lazulite_patterns_simulation.bench.turns import Seconds, Turns
 
 SMALL = campaign.Settings(rows=1500, partitions=20, faults=0.05, kills=1, seed=0)
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from azure.data.tables import TableClient
 
 from lazulite_patterns.audit.run import audit
-from lazulite_patterns.bench.compare import table
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import Partition, Row, entity, stored_of
 from lazulite_patterns.indexes import Index, Listing
@@ -32,6 +31,7 @@ from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation.bench.compare import table
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient  # An extra: only these writers have lists in blobs.
@@ -214,7 +214,8 @@ class _Processes:
 
     def __init__(self, connection_string: str, name: str, settings: Settings) -> None:
         self._environment = {**os.environ, "PATTERNS_CONNECTION_STRING": connection_string}
-        self._command = [sys.executable, "-m", "lazulite_patterns.bench", "write", name, str(settings.people)]
+        program = [sys.executable, "-m", "lazulite_patterns_simulation.bench"]
+        self._command = [*program, "write", name, str(settings.people)]
         self._seeds = count(settings.seed)
         self._running = [self._started() for _ in range(settings.writers)]
 

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bench.turns import Turns, by_turns
 from lazulite_patterns.bulk import load
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
@@ -18,6 +17,7 @@ from lazulite_patterns.entities import Int32, Partition, Row, entity
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.keys import integer
 from lazulite_patterns.table.table import Table
+from lazulite_patterns_simulation.bench.turns import Turns, by_turns
 
 _BATCH = 100
 _SHORT = 10

@@ -21,8 +21,8 @@ from lazulite_patterns.effects.tables import (
     Write,
 )
 from lazulite_patterns.keys.characters import utf16_order
-from lazulite_patterns.simulation.blobs import Container
-from lazulite_patterns.simulation.queues import Queue
+from lazulite_patterns_simulation.blobs import Container
+from lazulite_patterns_simulation.queues import Queue
 
 _BATCH_MAX = 100
 _PAGE_MAX = 1000
