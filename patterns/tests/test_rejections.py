@@ -53,7 +53,7 @@ class NoRequests:
     """Failpoints: nothing is sent."""
 
     def before(self, effect: Effect[object]) -> None:
-        assert type(effect).__name__ in {"NewId", "Now", "Random", "Together"}
+        assert type(effect).__name__ in {"NewId", "Now", "Draw", "Gather"}
 
     def after(self, effect: Effect[object]) -> None: ...
 

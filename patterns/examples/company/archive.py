@@ -40,7 +40,7 @@ class Killed:
 def opened(
     service: TableServiceClient, queue: QueueClient, container: ContainerClient, ambient: Ambient | None = None
 ) -> tuple[Tasks, Move[Employee]]:
-    """Return the tasks of a queue, and the move that it carries on."""
+    """Return the tasks of a queue, and the move that it delivers."""
     move: Move[Employee] = Move("archive", source=staff(service), target=former_staff(service, container))
     return Tasks(queue, [move], ambient=ambient), move
 
@@ -67,7 +67,7 @@ def show(service: TableServiceClient, queue: QueueClient, container: ContainerCl
 
 
 def main() -> None:
-    """Carry out messages as the worker that is killed."""
+    """Handle messages as the worker that is killed."""
     connection_string = os.environ["STORAGE_CONNECTION_STRING"]
     with (
         TableServiceClient.from_connection_string(connection_string) as service,

@@ -6,7 +6,7 @@ from azure.storage.queue import QueueClient
 from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.transactions import Letter, Task
+from lazulite_patterns.transactions import Task, TaskMessage
 from lazulite_patterns.transactions.tasks import Tasks
 
 
@@ -18,14 +18,14 @@ class Printing(Task[list[str]]):
         super().__init__("print")
         self.printed: list[object] = []
 
-    def begin(self, argument: list[str]) -> Protocol[Letter]:
+    def begin(self, argument: list[str]) -> Protocol[TaskMessage]:
         """Return the message with the pages."""
-        return Letter(self.name, (yield from perform(NewId())), argument)
+        return TaskMessage(self.name, (yield from perform(NewId())), argument)
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
+    def handle(self, message: TaskMessage) -> Protocol[None]:
         """Print the pages."""
-        if isinstance(letter.body, list):
-            yield from perform(Call(self.printed.extend, (letter.body,)))
+        if isinstance(message.body, list):
+            yield from perform(Call(self.printed.extend, (message.body,)))
 
 
 def show(queue: QueueClient, container: ContainerClient) -> None:

@@ -9,11 +9,11 @@ from lazulite_patterns.effects.blobs import (
     Append,
     AppendCreate,
     BlobDelete,
-    BlobDescribe,
     BlobEffect,
     BlobGet,
     BlobHead,
     BlobPut,
+    BlobSetMetadata,
     segment,
     text_of,
 )
@@ -24,13 +24,13 @@ from lazulite_patterns_simulation import Simulation
 
 APPENDS: list[BlobEffect] = [
     Append("c", "b", b"x", 0),
-    BlobDescribe("c", "b", {"a": "1"}),
+    BlobSetMetadata("c", "b", {"a": "1"}),
     AppendCreate("c", "b", {"a": "1"}),
     AppendCreate("c", "b"),
     Append("c", "b", b"one", 0),
     Append("c", "b", b"two", 0),
     Append("c", "b", b"two", 3),
-    BlobDescribe("c", "b", {"z": "2"}),
+    BlobSetMetadata("c", "b", {"z": "2"}),
     BlobGet("c", "b"),
 ]
 OLD = '"0x1"'

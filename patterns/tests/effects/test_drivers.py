@@ -12,7 +12,7 @@ from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
-from lazulite_patterns.effects.ambient import Ambient, Draw, NewId, Now, Sleep, Together
+from lazulite_patterns.effects.ambient import Ambient, Draw, Gather, NewId, Now, Sleep
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Protocol, immediately, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
@@ -123,7 +123,7 @@ def ambient() -> Protocol[tuple[bool, bool, list[object]]]:
     ids = ((yield from perform(NewId())), (yield from perform(NewId())))
     drawn = yield from perform(Draw())
     protocols: tuple[Protocol[object], ...] = (immediately(1), perform(Read("t", KEY)))
-    both = yield from perform(Together(protocols, workers=2))
+    both = yield from perform(Gather(protocols, workers=2))
     return later, ids[0] != ids[1] and 0 <= drawn < 1, both
 
 
@@ -133,7 +133,7 @@ def test_time_randomness_and_doing_things_together(run: Run) -> None:
 
 def test_errors_of_protocols_that_run_together_are_raised(run: Run) -> None:
     with pytest.raises(Rejected):
-        run(perform(Together((perform(write(Kind.MERGE, EntityKey("p", "absent"))), perform(write(Kind.INSERT))))))
+        run(perform(Gather((perform(write(Kind.MERGE, EntityKey("p", "absent"))), perform(write(Kind.INSERT))))))
     assert run(perform(Read("t", KEY))) is not None, "the other one ran to its end"
 
 

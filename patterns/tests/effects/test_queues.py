@@ -12,7 +12,7 @@ from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
 from lazulite_patterns.effects.ambient import Sleep
-from lazulite_patterns.effects.calls import Call, Meanwhile
+from lazulite_patterns.effects.calls import Call, WithHeartbeat
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
@@ -117,7 +117,7 @@ def test_a_protocol_runs_beside_another_one() -> None:
         if len(seen) == 3:
             enough.set()
 
-    assert Driver({}).run(perform(Meanwhile(perform(Call(enough.wait, (60,))), count, 0.001))) is True
+    assert Driver({}).run(perform(WithHeartbeat(perform(Call(enough.wait, (60,))), count, 0.001))) is True
     assert seen[:3] == [0, 1, 2]
 
 
@@ -132,7 +132,7 @@ def test_an_asynchronous_protocol_runs_beside_another_one() -> None:
             if len(seen) == 3:
                 enough.set()
 
-        return await AsyncDriver({}).run(perform(Meanwhile(perform(Call(enough.wait)), count, 0.001)))
+        return await AsyncDriver({}).run(perform(WithHeartbeat(perform(Call(enough.wait)), count, 0.001)))
 
     assert asyncio.run(main()) is True
     assert seen[:3] == [0, 1, 2]
@@ -146,13 +146,13 @@ def test_in_a_simulation_the_clock_tells_when_it_runs() -> None:
         yield from perform(Sleep(7))
         return "done"
 
-    assert Simulation().run(perform(Meanwhile(slow(), beside(seen), 3))) == "done"
+    assert Simulation().run(perform(WithHeartbeat(slow(), beside(seen), 3))) == "done"
     assert seen == [0, 1, 2]
 
 
 def test_errors_of_the_first_protocol_are_raised(run: Run) -> None:
     with pytest.raises(Rejected):
-        run(perform(Meanwhile(perform(Remove("q", "absent", "AgAAAAMAAAAAAAAA")), lambda: perform(Sleep(0)), 60)))
+        run(perform(WithHeartbeat(perform(Remove("q", "absent", "AgAAAAMAAAAAAAAA")), lambda: perform(Sleep(0)), 60)))
 
 
 def test_a_message_is_hidden_until_its_time() -> None:

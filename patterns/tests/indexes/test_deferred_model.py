@@ -114,7 +114,7 @@ def tick() -> Protocol[object]:
 
 
 def working(kind: type[PointerIndex], *, once: bool = False, messages_max: int = 1) -> Callable[[], Protocol[object]]:
-    """Carry out messages until there is none, or so many."""
+    """Handle messages until there is none, or so many."""
     index = kind("t", entries, UNMARKED, "q")
 
     def run() -> Protocol[object]:
@@ -181,7 +181,7 @@ def half_done() -> World:
 
 
 def holding(kind: type[PointerIndex], *, once: bool) -> Callable[[], Protocol[object]]:
-    """Carry out the message of the world that is half done: it is delivered again, to this worker."""
+    """Handle the message of the world whose task is half done: it is delivered again, to this worker."""
     both = frozenset({entry("a"), entry("b")})
     return lambda: (hasty if once else reconcile)(kind("t", entries, UNMARKED), KEY, both)
 

@@ -11,7 +11,7 @@ from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
-from lazulite_patterns.effects.calls import Within
+from lazulite_patterns.effects.calls import WithTimeout
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol
@@ -56,7 +56,7 @@ class Hanging:
 
     def run(self, protocol: Protocol[T]) -> T:
         def perform(effect: Effect[object]) -> object:
-            if isinstance(effect, Within):
+            if isinstance(effect, WithTimeout):
                 answer_seconds = effect.seconds if self.hangs(effect.effect) else 1.0
                 self.simulation.now_seconds += answer_seconds
                 answer = self.simulation.perform(effect.effect)

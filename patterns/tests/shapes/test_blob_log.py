@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lazulite_patterns.aio.shapes import BlobLog as AsyncBlobLog
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobDelete, BlobDescribe, BlobGet
+from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobDelete, BlobGet, BlobSetMetadata
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
@@ -304,7 +304,7 @@ def test_a_writer_whose_blob_is_deleted_takes_another_one() -> None:
     assert everything(simulation) == [1]
 
 
-@pytest.mark.parametrize("rejected", [Append, AppendCreate, BlobDescribe])
+@pytest.mark.parametrize("rejected", [Append, AppendCreate, BlobSetMetadata])
 def test_other_rejections_are_raised_and_the_records_wait(rejected: type[Effect[object]]) -> None:
     class Closed:
         def before(self, effect: Effect[object]) -> None:
@@ -316,7 +316,7 @@ def test_other_rejections_are_raised_and_the_records_wait(rejected: type[Effect[
     simulation, log = Clock(), writer(blocks_max=1)
     simulation.run(log.append(1))
     simulation.ambient.failpoints = Closed()
-    with nullcontext() if rejected is BlobDescribe else pytest.raises(Rejected):  # Metadata are no record.
+    with nullcontext() if rejected is BlobSetMetadata else pytest.raises(Rejected):  # Metadata are no record.
         simulation.run(log.close())
     simulation.ambient.failpoints = Reads()
     simulation.run(log.flush())

@@ -15,7 +15,7 @@ from lazulite_patterns.shapes import Tail
 from lazulite_patterns.shapes.protocols.tail import TailProtocol, every_time
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
-from ..stingy import Stingy
+from ..short_pages import ShortPages
 from .support import QUICK, counting, driver, empty, rows
 
 NOON = datetime(2014, 7, 31, 12, tzinfo=UTC)
@@ -113,7 +113,7 @@ def test_every_fault_appends_once(table_client: TableClient) -> None:
 
 @pytest.mark.parametrize("sizes", [[0], [0, 0, 2], [3, 0]])
 def test_empty_and_short_pages_of_the_service(sizes: list[int]) -> None:
-    simulation = Stingy(sizes)
+    simulation = ShortPages(sizes)
     protocol = TailProtocol("t")
     for number in range(7):
         simulation.run(protocol.append("p", {"Number": number}, NOON + timedelta(seconds=number), number))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lazulite_patterns.effects.ambient import NewId, Now, Together
+from lazulite_patterns.effects.ambient import Gather, NewId, Now
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored, Write
@@ -179,7 +179,7 @@ def test_protocols_together_are_explored() -> None:
         yield from perform(Write("t", Operation(Kind.PUT, EntityKey("p", name))))
 
     def both() -> Protocol[None]:
-        yield from perform(Together((one("a"), one("b"))))
+        yield from perform(Gather((one("a"), one("b"))))
 
     assert explore(World(), [both], lambda _: None, faults=Faults()) == Explored(3, 1)
 

@@ -12,7 +12,7 @@ from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, 
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.streams import DuplicateEvent, Event, TooMuch, WrongVersion
+from lazulite_patterns.streams import AppendTooLarge, DuplicateEvent, Event, WrongVersion
 from lazulite_patterns.streams import protocol as module
 from lazulite_patterns.streams.layout import event_key, head_key, id_key, version_of
 from lazulite_patterns.streams.protocol import StreamProtocol
@@ -213,7 +213,7 @@ def test_more_than_fits_raises_and_writes_nothing() -> None:
     simulation = Simulation()
     assert simulation.run(STREAM.append(events(*map(str, range(49))))) == 49
     many = events(*(f"x{number}" for number in range(50)))
-    with pytest.raises(TooMuch, match="101 rows"):
+    with pytest.raises(AppendTooLarge, match="101 rows"):
         simulation.run(STREAM.append(many))
     with pytest.raises(EntityValueError, match="65537 bytes"):
         simulation.run(STREAM.append([Event({"A": bytes(65_537)})]))

@@ -16,7 +16,7 @@ from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.keys import literal, text
 from lazulite_patterns.outcomes import Conflict
-from lazulite_patterns.streams import Event, Recorded, Stream, TooMuch, WrongVersion, checks
+from lazulite_patterns.streams import AppendTooLarge, Event, Recorded, Stream, WrongVersion, checks
 from lazulite_patterns.table.transaction import Transaction
 from lazulite_patterns_simulation import Fault, FaultAt
 
@@ -106,7 +106,7 @@ def test_4_mib_raise_before_sending(table_client: TableClient) -> None:
     stream = Stream(table_client, "s")
     large = {f"B{number}": bytes(65_536) for number in range(15)}
     assert stream.append([Event(large) for _ in range(3)]) == 3
-    with pytest.raises(TooMuch):
+    with pytest.raises(AppendTooLarge):
         stream.append([Event(large) for _ in range(4)])
     assert stream.version() == 3
 

@@ -27,7 +27,7 @@ from lazulite_patterns.table.plan import Kind as Class
 from lazulite_patterns.table.plan import Plan, plan
 from lazulite_patterns.table.table import Table
 
-from ..stingy import Stingy
+from ..short_pages import ShortPages
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ async def test_asynchronous_queries(table: Table[Review], connection_string: str
 )
 @example([1, 2, 3, 4, 5, 6], 3, 0, [0, 1, 2])
 def test_empty_and_short_pages_of_the_service(numbers: list[int], size: int, least: int, sizes: list[int]) -> None:
-    simulation = Stingy(sizes)
+    simulation = ShortPages(sizes)
     schemas = Schemas(Reading)
     for number in numbers:
         reading_ = Reading(f"d{number:02d}", float(number))

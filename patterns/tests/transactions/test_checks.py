@@ -1,4 +1,4 @@
-"""What lost messages leave of moves and sagas is planted and found; the repair carries a move out."""
+"""What lost messages leave of moves and sagas is planted and found; the repair runs a move."""
 
 import json
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def move(
         yield Move("archive", source=current, target=Table(target_client, Former), convert=convert)
 
 
-def test_a_move_whose_message_is_lost_is_found_and_carried_out(
+def test_a_move_whose_message_is_lost_is_found_and_repeated(
     move: Move[Employee], table_client: TableClient, target_client: TableClient, queue_client: QueueClient
 ) -> None:
     current = Table(table_client, Employee, indexes=[Index("email", "email", within_partition=True)])

@@ -19,14 +19,14 @@ from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.failpoints import NoFailpoints
-from lazulite_patterns.effects.queues import CreateQueue, Extend, Length, Receive, Remove, Send
+from lazulite_patterns.effects.queues import CreateQueue, Extend, Length, Message, Receive, Remove, Send
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Write
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
-from lazulite_patterns.transactions import Letter, MessageTooLargeError
+from lazulite_patterns.transactions import MessageTooLargeError, TaskMessage
 from lazulite_patterns.transactions.claims import Claims
-from lazulite_patterns.transactions.letters import CLAIM_BYTES_MAX, TEXT_BYTES_MAX, Claim, LetterFormatError
+from lazulite_patterns.transactions.messages import CLAIM_BYTES_MAX, TEXT_BYTES_MAX, Claim, MessageFormatError
+from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
-from lazulite_patterns.transactions.work import Work
 from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 from lazulite_patterns_simulation.world import Request
 
@@ -121,30 +121,30 @@ def test_large_messages_with_asynchronous_clients(
     assert names(container_client) == []
 
 
-def work(function: Callable[..., object], kind: type[Claims] = Claims) -> Work:
-    return Work("q", "p", {"call": Calling(function)}, 5, claims=kind("c", "q", "p"))
+def work(function: Callable[..., object], kind: type[Claims] = Claims) -> TaskQueue:
+    return TaskQueue("q", "p", {"call": Calling(function)}, 5, claims=kind("c", "q", "p"))
 
 
 def test_messages_that_are_none_of_the_queue_are_rejected() -> None:
     simulation, claims = Simulation(), Claims("c", "q", "p")
-    letter = Letter("call", "1", LARGE)
-    simulation.run(perform(BlobPut("c", "q/1", letter.json.encode())))
-    size = len(letter.json)
+    message = TaskMessage("call", "1", LARGE)
+    simulation.run(perform(BlobPut("c", "q/1", message.json.encode())))
+    size = len(message.json)
     for claim in (Claim("other/1", 5), Claim("q/1", 0), Claim("q/1", CLAIM_BYTES_MAX + 1), Claim("q/1", 10)):
-        with pytest.raises(LetterFormatError):
-            simulation.run(claims.redeem(letter, claim))
-    with pytest.raises(LetterFormatError, match="another message"):
-        simulation.run(claims.redeem(Letter("call", "2"), Claim("q/1", size)))
-    assert simulation.run(claims.redeem(letter, Claim("q/1", size))) == letter
-    assert simulation.run(claims.redeem(letter, Claim("q/2", size))) is None
-    with pytest.raises(LetterFormatError):
-        Letter.of('{"task":"call","id":"1","claim":"q/1"}')
-    with pytest.raises(LetterFormatError, match="no container"):
-        simulation.run(Work("q", "p", {"call": Calling(fail)})._carried_out(claimed("q/1")))
+        with pytest.raises(MessageFormatError):
+            simulation.run(claims.download(message, claim))
+    with pytest.raises(MessageFormatError, match="another message"):
+        simulation.run(claims.download(TaskMessage("call", "2"), Claim("q/1", size)))
+    assert simulation.run(claims.download(message, Claim("q/1", size))) == message
+    assert simulation.run(claims.download(message, Claim("q/2", size))) is None
+    with pytest.raises(MessageFormatError):
+        TaskMessage.of('{"task":"call","id":"1","claim":"q/1"}')
+    with pytest.raises(MessageFormatError, match="no container"):
+        simulation.run(TaskQueue("q", "p", {"call": Calling(fail)})._run_task(claimed("q/1")))
 
 
 def claimed(name: str) -> Any:
-    return type("Text", (), {"text": Letter("call", "1", claim=Claim(name, 5)).text})
+    return type("Text", (), {"text": TaskMessage("call", "1", claim=Claim(name, 5)).text})
 
 
 def test_a_message_beyond_all_limits_is_rejected_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +203,10 @@ def test_every_fault_leaves_no_blob_and_loses_no_task_that_started() -> None:
         with suppress(Crash):
             simulation.run(own.start(own.tasks["call"], LARGE))
             started = True
-            simulation.run(own.all(30, 1))
+            simulation.run(own.drain(30, 1))
         simulation.ambient.failpoints = NoFailpoints()
         simulation.now_seconds += 100
-        simulation.run(own.all(30, 1))
+        simulation.run(own.drain(30, 1))
         assert seen or not started
         assert (simulation.world.messages("q"), simulation.world.blobs("c")) == ([], [])
 
@@ -234,49 +234,49 @@ class Modelled(Calling):
     def __init__(self) -> None:
         super().__init__(fail)
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
+    def handle(self, message: TaskMessage) -> Protocol[None]:
         yield from perform(Write(DONE[0], Operation(Kind.PUT, DONE[1])))
 
 
-class UploadFirst(Work):
+class UploadFirst(TaskQueue):
     """Uploads the blob before it sends the message."""
 
-    def _claimed(self, letter: Letter, claims: Claims) -> Protocol[None]:
-        check = yield from claims.check(letter)
+    def _send_by_claim(self, message: TaskMessage, claims: Claims) -> Protocol[None]:
+        check = yield from claims.reference(message)
         assert check.claim is not None
-        yield from perform(BlobPut("c", check.claim.name, letter.json.encode()))
+        yield from perform(BlobPut("c", check.claim.name, message.json.encode()))
         yield from perform(Send("q", check.text))
 
 
-class Forgetful(Work):
+class Forgetful(TaskQueue):
     """Removes the message before it deletes the blob."""
 
-    def handle(self, message: Any, visibility_seconds: int) -> Protocol[None]:
-        letter = Letter.of(message.text)
-        assert letter.claim is not None
+    def handle(self, received: Message, visibility_seconds: int) -> Protocol[None]:
+        message = TaskMessage.of(received.text)
+        assert message.claim is not None
         with suppress(Rejected):
-            if (yield from self.claims.redeem(letter, letter.claim)) is not None:  # type: ignore[union-attr] # it has them
+            if (yield from self.claims.download(message, message.claim)) is not None:  # type: ignore[union-attr] # it has them
                 yield from perform(Write(DONE[0], Operation(Kind.PUT, DONE[1])))
-            yield from perform(Remove("q", message.id, message.receipt))
-            yield from perform(BlobDelete("c", letter.claim.name))
+            yield from perform(Remove("q", received.id, received.receipt))
+            yield from perform(BlobDelete("c", message.claim.name))
 
 
-class Hasty(Work):
-    """Deletes the blob before the task is carried out."""
+class Hasty(TaskQueue):
+    """Deletes the blob before the task is run."""
 
-    def _carried_out(self, message: Any) -> Protocol[None]:
-        letter = Letter.of(message.text)
-        assert letter.claim is not None
+    def _run_task(self, received: Message) -> Protocol[None]:
+        message = TaskMessage.of(received.text)
+        assert message.claim is not None
         with suppress(Rejected):
-            yield from perform(BlobDelete("c", letter.claim.name))
+            yield from perform(BlobDelete("c", message.claim.name))
             yield from perform(Write(DONE[0], Operation(Kind.PUT, DONE[1])))
 
 
-class Shown(Work):
+class Shown(TaskQueue):
     """Sends the message so that workers see it at once."""
 
-    def send(self, letter: Letter, delay_seconds: int = 0, attempts: object = None) -> Protocol[Any]:
-        return perform(Send("q", letter.text))
+    def send(self, message: TaskMessage, delay_seconds: int = 0, attempts: object = None) -> Protocol[Any]:
+        return perform(Send("q", message.text))
 
 
 class Counting(Claims):
@@ -298,7 +298,7 @@ class Blind(Counting):
         return Claims.collect(type("B", (Blind,), {})("c", "q", "p", UNMARKED, -1))
 
 
-def processes(kind: type[Work], claims: type[Claims]) -> Iterator[Callable[[], Protocol[object]]]:
+def processes(kind: type[TaskQueue], claims: type[Claims]) -> Iterator[Callable[[], Protocol[object]]]:
     own = kind("q", "p", {"call": Modelled()}, policy=UNMARKED, claims=claims("c", "q", "p", UNMARKED))
 
     def starting() -> Protocol[None]:
@@ -308,28 +308,28 @@ def processes(kind: type[Work], claims: type[Claims]) -> Iterator[Callable[[], P
     def passing() -> Protocol[object]:
         return (yield from perform(Write("state", Operation(Kind.PUT, OVER))))
 
-    yield from (starting, passing, lambda: own.once(30), lambda: own.once(30))
+    yield from (starting, passing, lambda: own.handle_next(30), lambda: own.handle_next(30))
     assert own.claims is not None
     yield own.claims.collect
 
 
 def kept(world: World) -> None:
     messages, blobs = world.messages("q"), {each.name for each in world.blobs("c")}
-    checks = [Letter.of(each.text).claim for each in messages]
+    checks = [TaskMessage.of(each.text).claim for each in messages]
     assert blobs <= {each.name for each in checks if each is not None}, "a blob without a message"
     done = world.entity(*DONE) is not None
     assert done or world.entity(*STARTED) is None or blobs, "a task is lost"
 
 
 def test_a_blob_has_a_message_and_no_task_is_lost_in_every_interleaving() -> None:
-    assert explore(Timed(), list(processes(Work, Counting)), kept).ends_count > 10
+    assert explore(Timed(), list(processes(TaskQueue, Counting)), kept).ends_count > 10
 
 
 @pytest.mark.parametrize(
     ("kind", "claims"),
-    [(UploadFirst, Counting), (Forgetful, Counting), (Hasty, Counting), (Shown, Counting), (Work, Blind)],
+    [(UploadFirst, Counting), (Forgetful, Counting), (Hasty, Counting), (Shown, Counting), (TaskQueue, Blind)],
 )
-def test_each_step_is_needed(kind: type[Work], claims: type[Claims]) -> None:
+def test_each_step_is_needed(kind: type[TaskQueue], claims: type[Claims]) -> None:
     with pytest.raises(InvariantError):
         explore(Timed(), list(processes(kind, claims)), kept, faults=Faults(crashes=3))
 

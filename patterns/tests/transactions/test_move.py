@@ -21,9 +21,9 @@ from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Absent, Conflict, Policy
 from lazulite_patterns.table.table import Table
-from lazulite_patterns.transactions import Letter, Move
+from lazulite_patterns.transactions import Move, TaskMessage
+from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
-from lazulite_patterns.transactions.work import Work
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 FAST = Policy(first_wait_seconds=0.001)
@@ -51,7 +51,7 @@ def test_every_fault_of_a_move(
 ) -> None:
     current, former = Table(table_client, policy=FAST), Table(target_client, policy=FAST)
     archive = Move("archive", source=current, target=former)
-    work = Work("q", "q-poison", {"archive": archive}, policy=FAST)
+    work = TaskQueue("q", "q-poison", {"archive": archive}, policy=FAST)
     keys: list[EntityKey] = []
 
     def rival() -> None:
@@ -67,7 +67,7 @@ def test_every_fault_of_a_move(
         try:
             run(work.start(archive, keys[-1]), fault)
             started = True
-            run(work.once(30), fault)
+            run(work.handle_next(30), fault)
         except Crash:
             assert current.get(keys[-1]) or former.get(keys[-1]), "it is in neither table"
         left, moved = current.get(keys[-1]), former.get(keys[-1])
@@ -77,9 +77,9 @@ def test_every_fault_of_a_move(
             latest = int(str(moved["Version"]))
         if started or moved is not None:
             # The message is delivered again; here by another one, as the first is hidden for its time.
-            again = Letter("archive", str(_mark(table_client, keys[-1])), list(keys[-1]))
+            again = TaskMessage("archive", str(_mark(table_client, keys[-1])), list(keys[-1]))
             run(work.send(again), NoFailpoints())
-            run(work.all(30, 1), NoFailpoints())
+            run(work.drain(30, 1), NoFailpoints())
             moved = former.get(keys[-1])
             assert moved is not None
             assert (current.get(keys[-1]), moved["Version"]) == (None, latest)

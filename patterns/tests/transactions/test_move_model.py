@@ -18,9 +18,9 @@ from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.transactions.checks import MoveCheck
-from lazulite_patterns.transactions.letters import Letter
+from lazulite_patterns.transactions.messages import TaskMessage
 from lazulite_patterns.transactions.move import Move, Seen
-from lazulite_patterns.transactions.work import Work
+from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
 from lazulite_patterns_simulation.world import Request
 
@@ -58,7 +58,7 @@ def start(there: bool) -> World:
     first = {"Life": FIRST, "Version": 1, RING: ring}
     effects: list[Request] = [
         Write("source", Operation(Kind.INSERT, KEY, first)),
-        Send("tasks", Letter("archive", "move", list(KEY)).text),
+        Send("tasks", TaskMessage("archive", "move", list(KEY)).text),
     ]
     if there:
         effects.append(Write("target", Operation(Kind.INSERT, KEY, {"Life": 0, "Version": 0})))
@@ -79,7 +79,7 @@ def kept(world: World) -> None:
 
 def worker(kind: Callable[..., Move[Bag]]) -> Callable[[], Protocol[object]]:
     move = kind("archive", source=Tables("source"), target=Tables("target"))
-    return lambda: Work("tasks", "poison", {"archive": move}).once(30)
+    return lambda: TaskQueue("tasks", "poison", {"archive": move}).handle_next(30)
 
 
 def writer() -> Protocol[object]:
@@ -221,9 +221,9 @@ class ForgetfulCopy(Move[Bag]):
 class ForgetfulMark(Move[Bag]):
     """Marks the source without the ids of the writes before."""
 
-    def mark(self, base: Stored) -> Protocol[Letter]:
+    def mark(self, base: Stored) -> Protocol[TaskMessage]:
         written = yield from self._source.write([Planned(Operation(Kind.MERGE, base.key, {}, base.etag))])
-        return Letter(self.name, written.operation_id, list(base.key))
+        return TaskMessage(self.name, written.operation_id, list(base.key))
 
 
 def updated_meanwhile(kind: type[Move[Bag]], table: str) -> Bag:
@@ -234,7 +234,7 @@ def updated_meanwhile(kind: type[Move[Bag]], table: str) -> Bag:
     move = made("archive", source=Tables("source"), target=Tables("target"))
     steps: dict[str, Callable[[], Protocol[object]]] = {
         "source": lambda: move.begin(KEY),
-        "target": lambda: move.carry_out(Letter("archive", "move", list(KEY))),
+        "target": lambda: move.handle(TaskMessage("archive", "move", list(KEY))),
     }
     simulation.ambient.failpoints = LostMeanwhile(simulation, table, steps[table])
     change: Callable[[Bag], Bag] = lambda bag: Bag({**bag, "Version": 7})  # noqa: E731
@@ -281,7 +281,7 @@ def audited(check: Callable[[Move[Bag]], MoveCheck], processes: list[Callable[[]
         repaired.append(world.entity("source", KEY) is None and bool(world.messages("tasks")))
 
     states = explore(world, [worker(Move), auditor(check), *processes], seen, faults=Faults(crashes=2)).states_count
-    assert any(repaired), "the auditor carried out no move"
+    assert any(repaired), "the auditor repeated no move"
     return states
 
 
@@ -342,7 +342,7 @@ def copied_once(kind: Callable[..., Move[Bag]]) -> int:
             ends += 1
             assert [each.properties["Version"] for each in copies] == [latest.properties["Version"]]
 
-    processes = [lambda: Work("tasks", "poison", {"archive": move}).once(30), writer]
+    processes = [lambda: TaskQueue("tasks", "poison", {"archive": move}).handle_next(30), writer]
     explore(start(there=False), processes, seen, faults=Faults())
     return ends
 

@@ -30,10 +30,10 @@ from lazulite_patterns.table.conditions import columns
 from lazulite_patterns.table.outbox import LEFT, OUTBOX
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.table.table import Table
-from lazulite_patterns.transactions import Letter, Outbox, SideEffect
+from lazulite_patterns.transactions import Outbox, SideEffect, TaskMessage
 from lazulite_patterns.transactions.outbox import BoundTransaction
+from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
-from lazulite_patterns.transactions.work import Work
 from lazulite_patterns_simulation import Crash, FaultAt, Simulation, every_fault
 
 FAST = Policy(first_wait_seconds=0.001)
@@ -52,7 +52,7 @@ def test_every_fault_of_an_outbox(run: Run, table_client: TableClient, queue_cli
     seen: list[SideEffect] = []
     members = Table(table_client, policy=FAST, outbox=True)
     mails = Outbox("mails", members, seen.append)
-    work = Work("q", "q-poison", {"mails": mails}, policy=FAST)
+    work = TaskQueue("q", "q-poison", {"mails": mails}, policy=FAST)
     keys: list[str] = []
 
     def rival() -> None:
@@ -73,8 +73,8 @@ def test_every_fault_of_an_outbox(run: Run, table_client: TableClient, queue_cli
             assert seen or rows, "a side effect is forgotten"
         # The message is received when its time is over; here another one, as the first is hidden for minutes.
         for each in rows:
-            run(work.send(Letter("mails", each["RowKey"].removeprefix(f"{OUTBOX}!"), keys[-1])), NoFailpoints())
-        run(work.all(30, 1), NoFailpoints())
+            run(work.send(TaskMessage("mails", each["RowKey"].removeprefix(f"{OUTBOX}!"), keys[-1])), NoFailpoints())
+        run(work.drain(30, 1), NoFailpoints())
         assert (len(seen) > 0) is (found is not None and found["By"] == "us")
         assert {each.payload["to"] for each in seen} <= {keys[-1]}
         assert len({each.id for each in seen}) <= 1, "duplicates have the same id"
@@ -90,7 +90,7 @@ def _stored(row: Any) -> Stored:
     return Stored(dict(row), "")
 
 
-def test_a_side_effect_is_carried_out_at_once(table_client: TableClient, queue_client: QueueClient) -> None:
+def test_a_side_effect_runs_at_once(table_client: TableClient, queue_client: QueueClient) -> None:
     seen: list[SideEffect] = []
     members = Table(table_client, Member, indexes=[Index("email", "email", unique=True)], outbox=True)
     mails = Outbox("mails", members, seen.append)
@@ -146,9 +146,11 @@ class Memory:
         self.containers: dict[str, object] = {}
 
 
-def simulated(handler: Callable[[SideEffect], object], inline: bool = True) -> tuple[Simulation, Work, Outbox[Bag]]:
+def simulated(
+    handler: Callable[[SideEffect], object], inline: bool = True
+) -> tuple[Simulation, TaskQueue, Outbox[Bag]]:
     outbox = Outbox("mails", Memory(), handler, inline=inline)
-    return Simulation(), Work("q", "q-poison", {"mails": outbox}), outbox
+    return Simulation(), TaskQueue("q", "q-poison", {"mails": outbox}), outbox
 
 
 PLANNED = [Planned(Operation(Kind.INSERT, EntityKey("p", "7"), {"N": 1}))]
@@ -166,18 +168,18 @@ def test_what_fails_at_once_is_left_to_a_worker() -> None:
     simulation.run(outbox.commit(work, PLANNED, 5))
     for seconds, count in ((149, 0), (2, 1)):
         simulation.now_seconds += seconds
-        assert simulation.run(work.all(30, 1)) == count, "the message is visible after twice the deadline and 30 s"
+        assert simulation.run(work.drain(30, 1)) == count, "the message is visible after twice the deadline and 30 s"
     assert [each.payload for each in seen] == [5, 5]
     assert [each.key.row_key for each in simulation.world.entities("t")] == ["7"]
 
 
-def test_without_inline_only_workers_carry_out() -> None:
+def test_without_inline_only_workers_run_it() -> None:
     seen: list[SideEffect] = []
     simulation, work, outbox = simulated(seen.append, inline=False)
     simulation.run(outbox.commit(work, PLANNED, 5))
     assert seen == []
     simulation.now_seconds = 151
-    simulation.run(work.all(30, 1))
+    simulation.run(work.drain(30, 1))
     assert [each.payload for each in seen] == [5]
 
 
@@ -213,7 +215,7 @@ def test_an_indexed_transaction_does_not_begin_after_the_deadline(table_client: 
     simulation.ambient.failpoints = slow
     planned = [members.session.planned(Kind.INSERT, Member("north", "7", "a@b"))]
     with pytest.raises(Unavailable):
-        simulation.run(outbox.commit(Work("q", "q-poison", {}), planned, 5))
+        simulation.run(outbox.commit(TaskQueue("q", "q-poison", {}), planned, 5))
     assert len(slow.effects) > 3, "the entry was written"
     assert not any(isinstance(each, Batch) for each in slow.effects)
 
@@ -244,7 +246,7 @@ def test_a_payload_that_is_too_large_is_rejected_before_anything_is_sent() -> No
 
 def test_a_transaction_has_room_for_the_row(table_client: TableClient) -> None:
     outbox = Outbox("mails", Table(table_client, outbox=True), lambda _: None)
-    transaction = BoundTransaction[Bag](outbox, Work("q", "q-poison", {}), 1, None)
+    transaction = BoundTransaction[Bag](outbox, TaskQueue("q", "q-poison", {}), 1, None)
     for number in range(99):
         transaction.insert(Bag(PartitionKey="p", RowKey=str(number)))
     with pytest.raises(ValueError, match="99 operations"):

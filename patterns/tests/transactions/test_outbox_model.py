@@ -17,9 +17,9 @@ from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Joined
 from lazulite_patterns.table.outbox import OUTBOX
 from lazulite_patterns.table.session import Session
-from lazulite_patterns.transactions.letters import Letter
+from lazulite_patterns.transactions.messages import TaskMessage
 from lazulite_patterns.transactions.outbox import Outbox, SideEffect
-from lazulite_patterns.transactions.work import Work
+from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns_simulation import Faults, InvariantError, World, explore
 from lazulite_patterns_simulation.world import Request
 
@@ -60,8 +60,8 @@ class Modelled(Outbox[Bag]):
         yield from perform(Write("effects", Operation(Kind.PUT, key, {"Id": effect.id})))
 
 
-def work(outbox: Outbox[Bag]) -> Work:
-    return Work("q", "poison", {"mails": outbox}, policy=Policy(marks=0))
+def work(outbox: Outbox[Bag]) -> TaskQueue:
+    return TaskQueue("q", "poison", {"mails": outbox}, policy=Policy(marks=0))
 
 
 def writer(outbox: Modelled, name: str) -> Callable[[], Protocol[object]]:
@@ -85,16 +85,16 @@ def bound(world: World) -> None:
     done = {each.key.row_key for each in world.entities("effects")}
     assert done <= ({str(data.properties["By"])} if data is not None else set()), "a side effect without its data"
     rows = [each for each in world.entities("t") if each.key != KEY]
-    sent = {Letter.of(each.text).id for each in world.messages("q")}
+    sent = {TaskMessage.of(each.text).id for each in world.messages("q")}
     for each in rows:
         effect_id = each.key.row_key.removeprefix(f"{OUTBOX}!")
-        assert effect_id in sent or done, "a side effect that no message carries out"
+        assert effect_id in sent or done, "a side effect that no message is left for"
     assert data is None or done or rows, "a side effect is forgotten"
 
 
 def explored(kind: type[Modelled], world: World, seen: Callable[[World], None] = bound) -> int:
     outbox = kind()
-    worker: Callable[[], Protocol[object]] = lambda: work(outbox).once(30)  # noqa: E731
+    worker: Callable[[], Protocol[object]] = lambda: work(outbox).handle_next(30)  # noqa: E731
     processes: Sequence[Callable[[], Protocol[object]]] = [
         *(writer(outbox, "a"), writer(outbox, "bb")),
         *(worker, worker, clock),
@@ -118,15 +118,15 @@ def test_a_side_effect_happens_if_and_only_if_its_transaction_commits() -> None:
 class SentLast(Modelled):
     """Sends the message after the transaction."""
 
-    def commit(self, work: Work, planned: Sequence[Planned], payload: object) -> Protocol[None]:
+    def commit(self, work: TaskQueue, planned: Sequence[Planned], payload: object) -> Protocol[None]:
         effect = SideEffect((yield from perform(NewId())), payload)
         row = self._row("p", effect)
         yield from self.session.write(planned, joined=Joined((row,)))
-        yield from work.send(Letter(self.name, effect.id, "p"))
+        yield from work.send(TaskMessage(self.name, effect.id, "p"))
 
 
 class RowFirst(Modelled):
-    """Deletes the row before the side effect is carried out."""
+    """Deletes the row before the side effect is run."""
 
     def _done(self, key: EntityKey, effect: SideEffect) -> Protocol[None]:
         yield from perform(Write("t", Operation(Kind.DELETE, key)))
@@ -134,16 +134,16 @@ class RowFirst(Modelled):
 
 
 class Trusting(Modelled):
-    """Carries out what the message says, without a look at the row."""
+    """Runs the task of the message, without a look at the row."""
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
-        yield from self._handled(SideEffect(letter.id, "a"))
+    def handle(self, message: TaskMessage) -> Protocol[None]:
+        yield from self._handled(SideEffect(message.id, "a"))
 
 
 class Early(Modelled):
-    """Carries out the side effect before the transaction."""
+    """Runs the side effect before the transaction."""
 
-    def commit(self, work: Work, planned: Sequence[Planned], payload: Any) -> Protocol[None]:
+    def commit(self, work: TaskQueue, planned: Sequence[Planned], payload: Any) -> Protocol[None]:
         yield from self._handled(SideEffect("early", payload))
         yield from super().commit(work, planned, payload)
 
@@ -155,5 +155,5 @@ def test_each_step_is_needed(mutation: type[Modelled]) -> None:
 
 
 def test_the_message_must_be_hidden_until_the_transaction_is_over() -> None:
-    with pytest.raises(InvariantError, match="no message carries out"):
+    with pytest.raises(InvariantError, match="no message is left for"):
         explored(Modelled, World())

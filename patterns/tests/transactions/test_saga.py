@@ -19,9 +19,9 @@ from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.table.table import Table
-from lazulite_patterns.transactions import Letter, Progress, Saga, Step
+from lazulite_patterns.transactions import Progress, Saga, Step, TaskMessage
+from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
-from lazulite_patterns.transactions.work import Work
 from lazulite_patterns_simulation import (
     Crash,
     Fault,
@@ -59,8 +59,8 @@ class Modelled(Saga):
         return progress.id
 
 
-def work(saga: Saga) -> Work:
-    return Work("q", "q-poison", {"hire": saga})
+def work(saga: Saga) -> TaskQueue:
+    return TaskQueue("q", "q-poison", {"hire": saga})
 
 
 def in_order(world: World) -> None:
@@ -73,8 +73,8 @@ def in_order(world: World) -> None:
 
 
 def explored(kind: Callable[[], Saga]) -> int:
-    world, _ = World().perform(Send("q", Letter("hire", "an-id", {}).text))
-    worker: Callable[[], Protocol[object]] = lambda: work(kind()).once(30)  # noqa: E731
+    world, _ = World().perform(Send("q", TaskMessage("hire", "an-id", {}).text))
+    worker: Callable[[], Protocol[object]] = lambda: work(kind()).handle_next(30)  # noqa: E731
     return explore(world, [worker] * 2, in_order, faults=Faults(crashes=2)).states_count
 
 
@@ -85,9 +85,9 @@ def test_steps_are_done_in_order_and_none_is_forgotten() -> None:
 class RecordedFirst(Modelled):
     """Records a step before it is done."""
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
+    def handle(self, message: TaskMessage) -> Protocol[None]:
         for number, name in enumerate(NAMES, 1):
-            key = EntityKey(letter.id, self.name)
+            key = EntityKey(message.id, self.name)
             found = yield from self._records.stored(key)
             yield from self._recorded(key, found, dict.fromkeys(NAMES[:number]))
             yield from self._done(Step(name, lambda _: None), Progress(name, None, {}))
@@ -116,7 +116,7 @@ def test_each_rule_is_needed(mutation: type[Modelled]) -> None:
 
 def test_every_fault_of_a_saga() -> None:
     done: list[str] = []
-    letter = Letter("hire", "an-id", {"employee": 42})
+    message = TaskMessage("hire", "an-id", {"employee": 42})
 
     def step(name: str) -> Step:
         def run(progress: Progress) -> int:
@@ -131,13 +131,13 @@ def test_every_fault_of_a_saga() -> None:
         done.clear()
         simulation = Simulation()
         saga = Saga("hire", records=Memory(), steps=[step(each) for each in NAMES])
-        simulation.run(work(saga).send(letter))
+        simulation.run(work(saga).send(message))
         simulation.ambient.failpoints = fault
         with suppress(Crash):
-            simulation.run(work(saga).once(30))
+            simulation.run(work(saga).handle_next(30))
         simulation.ambient.failpoints = FaultAt(-1, Fault.BUSY)
         simulation.now_seconds += 61
-        simulation.run(work(saga).all(30, 1))
+        simulation.run(work(saga).drain(30, 1))
         assert list(dict.fromkeys(done)) == [f"an-id-{each}" for each in NAMES]
         assert len(done) <= len(NAMES) + 1, "one step at most is done again"
         record = simulation.world.entity("records", EntityKey("an-id", "hire"))
@@ -156,21 +156,21 @@ def test_every_fault_of_a_saga_on_a_service(run: Run, table_client: TableClient,
         return Step(name, lambda progress: done.append(progress.id))
 
     saga = Saga("hire", records=records, steps=[step(each) for each in NAMES])
-    work = Work("q", "q-poison", {"hire": saga}, policy=FAST)
+    work = TaskQueue("q", "q-poison", {"hire": saga}, policy=FAST)
 
     def attempt(fault: FaultAt) -> None:
         done.clear()
         queue_client.clear_messages()
-        letter = Letter("hire", uuid4().hex, {})
-        run(work.send(letter), NoFailpoints())
+        message = TaskMessage("hire", uuid4().hex, {})
+        run(work.send(message), NoFailpoints())
         with suppress(Crash):
-            run(work.once(30), fault)
+            run(work.handle_next(30), fault)
         # The message is delivered again; here by another one, as the first is hidden for its time.
-        run(work.send(letter), NoFailpoints())
-        run(work.all(30, 1), NoFailpoints())
-        assert list(dict.fromkeys(done)) == [f"{letter.id}-{each}" for each in NAMES]
+        run(work.send(message), NoFailpoints())
+        run(work.drain(30, 1), NoFailpoints())
+        assert list(dict.fromkeys(done)) == [f"{message.id}-{each}" for each in NAMES]
         assert len(done) <= len(NAMES) + 1, "one step at most is done again"
-        record = records.get(EntityKey(letter.id, "hire"))
+        record = records.get(EntityKey(message.id, "hire"))
         assert record is not None
         assert (record["State"], list(json.loads(str(record["Results"])))) == ("done", list(NAMES))
 
@@ -213,4 +213,4 @@ def test_wrong_sagas_are_rejected() -> None:
             Saga("hire", records=Memory(), steps=steps)
     saga = Saga("hire", records=Memory(), steps=[step])
     with pytest.raises(EntityValueError, match="Results"):
-        Simulation().run(saga.carry_out(Letter("hire", "an-id", None)))
+        Simulation().run(saga.handle(TaskMessage("hire", "an-id", None)))

@@ -1,4 +1,4 @@
-"""Messages are carried out at least once, renewed meanwhile, and end in the poison queue if they fail."""
+"""Messages are handled at least once, renewed meanwhile, and end in the poison queue if they fail."""
 
 import asyncio
 import threading
@@ -20,10 +20,10 @@ from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.queues import Extend, Message, Receive, Send
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.transactions import Letter, MessageTooLargeError, Task
-from lazulite_patterns.transactions.letters import TEXT_BYTES_MAX
+from lazulite_patterns.transactions import MessageTooLargeError, Task, TaskMessage
+from lazulite_patterns.transactions.messages import TEXT_BYTES_MAX
+from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
-from lazulite_patterns.transactions.work import Work
 from lazulite_patterns_simulation import Crash, Fault, FaultAt, Simulation, every_fault
 
 
@@ -34,12 +34,12 @@ class Calling(Task[Any]):
         super().__init__(name)
         self.function = function
 
-    def begin(self, argument: Any) -> Protocol[Letter]:
-        return Letter(self.name, "an-id", argument)
+    def begin(self, argument: Any) -> Protocol[TaskMessage]:
+        return TaskMessage(self.name, "an-id", argument)
         yield
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
-        yield from perform(Call(self.function, (letter.body,)))
+    def handle(self, message: TaskMessage) -> Protocol[None]:
+        yield from perform(Call(self.function, (message.body,)))
 
 
 def fail(_: object) -> None:
@@ -50,7 +50,7 @@ def texts(client: QueueClient) -> list[str]:
     return [each.content for each in client.peek_messages(max_messages=32)]
 
 
-def test_what_is_started_is_carried_out(queue_client: QueueClient) -> None:
+def test_what_is_started_is_run(queue_client: QueueClient) -> None:
     seen: list[Any] = []
     call = Calling(seen.append)
     with Tasks(queue_client, [call]) as tasks:
@@ -94,7 +94,7 @@ def test_what_fails_goes_to_the_poison_queue(queue_client: QueueClient, connecti
         left = {each.content: each for each in poison.receive_messages()}
         poison.delete_queue()
     assert set(left) == {
-        Letter("call", "an-id", 1).text,
+        TaskMessage("call", "an-id", 1).text,
         "no message of a task",
         '{"task": "unknown", "id": "1", "body": 1}',
     }
@@ -109,7 +109,7 @@ def test_a_poison_queue_of_the_programs_own(queue_client: QueueClient, connectio
         with Tasks(queue_client, [call], max_dequeue=1, poison=own) as tasks:
             tasks.start(call, 1)
             tasks.drain()
-        assert texts(own) == [Letter("call", "an-id", 1).text], "it is open, and created"
+        assert texts(own) == [TaskMessage("call", "an-id", 1).text], "it is open, and created"
         own.delete_queue()
 
 
@@ -125,7 +125,7 @@ def test_the_poison_queue_has_the_same_encoding(queue_client: QueueClient, conne
         tasks.start(call, 1)
         assert texts(queue_client) != texts(coded)
         tasks.drain()
-        assert b64decode(texts(poison)[0]).decode() == Letter("call", "an-id", 1).text
+        assert b64decode(texts(poison)[0]).decode() == TaskMessage("call", "an-id", 1).text
         poison.delete_queue()
 
 
@@ -158,8 +158,8 @@ def test_a_message_that_cannot_be_decoded_goes_to_the_poison_queue(
         poison.delete_queue()
 
 
-def simulated(task: Task[Any], max_dequeue: int = 5) -> tuple[Simulation, Work]:
-    return Simulation(), Work("q", "q-poison", {task.name: task}, max_dequeue)
+def simulated(task: Task[Any], max_dequeue: int = 5) -> tuple[Simulation, TaskQueue]:
+    return Simulation(), TaskQueue("q", "q-poison", {task.name: task}, max_dequeue)
 
 
 def test_a_message_is_delivered_again_until_it_fails_too_often() -> None:
@@ -172,11 +172,11 @@ def test_a_message_is_delivered_again_until_it_fails_too_often() -> None:
     simulation, work = simulated(Calling(flawed), 3)
     simulation.run(work.start(work.tasks["call"], 7))
     for delivery in range(1, 4):
-        assert simulation.run(work.all(30, 1)) == 1, "it is hidden for its time"
+        assert simulation.run(work.drain(30, 1)) == 1, "it is hidden for its time"
         assert len(seen) == delivery
         assert len(simulation.world.messages("q-poison")) == (delivery == 3)
         simulation.now_seconds += 31
-    assert simulation.run(work.all(30, 1)) == 0
+    assert simulation.run(work.drain(30, 1)) == 0
 
 
 def test_a_message_whose_workers_crash_goes_to_the_poison_queue_untried() -> None:
@@ -187,17 +187,17 @@ def test_a_message_whose_workers_crash_goes_to_the_poison_queue_untried() -> Non
     simulation.run(work.start(work.tasks["call"], 7))
     for _ in range(2):
         with pytest.raises(Crash):
-            simulation.run(work.once(30))
+            simulation.run(work.handle_next(30))
         simulation.now_seconds += 31
-    assert simulation.run(work.once(30)) is True
+    assert simulation.run(work.handle_next(30)) is True
     assert (len(simulation.world.messages("q")), len(simulation.world.messages("q-poison"))) == (0, 1)
 
 
 def test_every_fault_of_a_poisoned_message_on_a_service(
     run: Callable[[Protocol[Any], Failpoints], Any], queue_client: QueueClient, poison_client: QueueClient
 ) -> None:
-    letter = Letter("call", "an-id", 7)
-    work = Work("q", "q-poison", {"call": Calling(fail)}, 1, Policy(first_wait_seconds=0.001))
+    message = TaskMessage("call", "an-id", 7)
+    work = TaskQueue("q", "q-poison", {"call": Calling(fail)}, 1, Policy(first_wait_seconds=0.001))
 
     def poisoned() -> list[str]:
         try:
@@ -209,16 +209,16 @@ def test_every_fault_of_a_poisoned_message_on_a_service(
         for client in (queue_client, poison_client):
             with suppress(ResourceNotFoundError):
                 client.clear_messages()
-        run(work.send(letter), NoFailpoints())
+        run(work.send(message), NoFailpoints())
         with suppress(Crash):
-            run(work.once(30), fault)
+            run(work.handle_next(30), fault)
         hidden = queue_client.get_queue_properties().approximate_message_count
         assert hidden or poisoned(), "poison copy first"
         # The message is delivered again; here by another one, as the first is hidden for its time.
         if hidden:
-            run(work.send(letter), NoFailpoints())
-            run(work.all(30, 1), NoFailpoints())
-        assert set(poisoned()) == {letter.text}
+            run(work.send(message), NoFailpoints())
+            run(work.drain(30, 1), NoFailpoints())
+        assert set(poisoned()) == {message.text}
 
     # The first run creates the poison queue, which is two requests more, and the others find it.
     assert sum(1 for _ in every_fault(attempt)) >= 6 * 4
@@ -233,12 +233,12 @@ def test_every_fault_of_a_poisoned_message_leaves_it_in_one_queue_or_both() -> N
         simulation.run(work.start(work.tasks["call"], 7))
         simulation.ambient.failpoints = fault
         try:
-            simulation.run(work.once(30))
+            simulation.run(work.handle_next(30))
         except Crash:
             assert simulation.world.messages("q") or simulation.world.messages("q-poison")
         simulation.now_seconds += 31
         simulation.ambient.failpoints = NoFailpoints()
-        simulation.run(work.all(30, 1))
+        simulation.run(work.drain(30, 1))
         assert simulation.world.messages("q") == []
         assert len(simulation.world.messages("q-poison")) >= 1, "poison copy first"
 
@@ -274,11 +274,11 @@ def test_visibility_is_renewed_while_a_task_runs(queue_client: QueueClient) -> N
 class Slow(Task[Any]):
     """A task that takes more than a minute, in which another worker looks for messages."""
 
-    def begin(self, argument: Any) -> Protocol[Letter]:
-        return Letter(self.name, "an-id", argument)
+    def begin(self, argument: Any) -> Protocol[TaskMessage]:
+        return TaskMessage(self.name, "an-id", argument)
         yield
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
+    def handle(self, message: TaskMessage) -> Protocol[None]:
         for _ in range(7):
             yield from perform(Sleep(10))
             assert (yield from perform(Receive("q", 30))) == (), "it is visible meanwhile"
@@ -287,7 +287,7 @@ class Slow(Task[Any]):
 def test_no_other_worker_receives_a_message_meanwhile() -> None:
     simulation, work = simulated(Slow("slow"), 1)
     simulation.run(work.start(work.tasks["slow"], None))
-    assert simulation.run(work.once(30)) is True
+    assert simulation.run(work.handle_next(30)) is True
     assert (simulation.world.messages("q"), simulation.world.messages("q-poison")) == ([], [])
 
 
@@ -329,10 +329,10 @@ def test_a_message_that_another_worker_received_is_left_to_it() -> None:
 
     simulation, work = simulated(Calling(slow))
     simulation.run(work.start(work.tasks["call"], 7))
-    assert simulation.run(work.once(30)) is True
+    assert simulation.run(work.handle_next(30)) is True
     assert len(other) == 1
     assert len(simulation.world.messages("q")) == 1
-    simulation.run(work.all(30, 1))
+    simulation.run(work.drain(30, 1))
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.NEVER_SENT])
@@ -344,8 +344,8 @@ def test_a_message_whose_send_is_unknown_is_sent_again(fault: Fault) -> None:
 
 
 def test_a_message_that_is_too_large_names_the_claim_check() -> None:
-    rest = len(Letter("call", "an-id", "").text)
-    assert Letter("call", "an-id", "x" * (TEXT_BYTES_MAX - rest)).text
+    rest = len(TaskMessage("call", "an-id", "").text)
+    assert TaskMessage("call", "an-id", "x" * (TEXT_BYTES_MAX - rest)).text
     simulation, work = simulated(Calling(fail))
     for body in ("x" * (TEXT_BYTES_MAX - rest + 1), "€" * 10_000):
         with pytest.raises(MessageTooLargeError, match="claim check"):
@@ -359,7 +359,7 @@ def test_the_largest_message_is_taken_in_base64(queue_client: QueueClient, conne
     )
     seen: list[Any] = []
     call = Calling(seen.append)
-    body = "x" * (TEXT_BYTES_MAX - len(Letter("call", "an-id", "").text))
+    body = "x" * (TEXT_BYTES_MAX - len(TaskMessage("call", "an-id", "").text))
     with coded, Tasks(coded, [call]) as tasks:
         tasks.start(call, body)
     assert len(texts(queue_client)[0]) == 64 * 1024

@@ -4,9 +4,9 @@ from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
-from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.ambient import Ambient, Gather, Sleep
 from lazulite_patterns.effects.blobs import BlobEffect
-from lazulite_patterns.effects.calls import Call, Meanwhile, Within
+from lazulite_patterns.effects.calls import Call, WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
@@ -44,12 +44,12 @@ class Simulation:
         if isinstance(effect, Sleep):
             self.now_seconds += effect.seconds
             return None
-        if isinstance(effect, Within):
+        if isinstance(effect, WithTimeout):
             return self.perform(effect.effect)
-        if isinstance(effect, Together):
-            return self._together(effect)
-        if isinstance(effect, Meanwhile):
-            return self._meanwhile(effect)
+        if isinstance(effect, Gather):
+            return self._gather(effect)
+        if isinstance(effect, WithHeartbeat):
+            return self._with_heartbeat(effect)
         if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | BlobEffect | Call):
             return self.ambient.answer(effect)
         self.ambient.failpoints.before(effect)
@@ -60,7 +60,7 @@ class Simulation:
         self.ambient.failpoints.after(effect)
         return answer
 
-    def _meanwhile(self, effect: Meanwhile[object]) -> object:
+    def _with_heartbeat(self, effect: WithHeartbeat[object]) -> object:
         due = self.now_seconds + effect.every_seconds
 
         def perform(inner: Effect[object]) -> object:
@@ -69,12 +69,12 @@ class Simulation:
             while due <= self.now_seconds:
                 due += effect.every_seconds
                 with suppress(Exception):
-                    self.run(effect.beside())
+                    self.run(effect.heartbeat())
             return answer
 
         return drive(effect.protocol, perform)
 
-    def _together(self, effect: Together[object]) -> list[object]:
+    def _gather(self, effect: Gather[object]) -> list[object]:
         answers: list[object] = []
         errors: list[Exception] = []
         for protocol in effect.protocols:

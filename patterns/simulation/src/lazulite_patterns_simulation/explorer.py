@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from lazulite_patterns.effects.ambient import Draw, NewId, Now, Sleep, Together, UtcNow
+from lazulite_patterns.effects.ambient import Draw, Gather, NewId, Now, Sleep, UtcNow
 from lazulite_patterns.effects.blobs import (
     Append,
     AppendCreate,
     BlobDelete,
-    BlobDescribe,
     BlobEffect,
     BlobPut,
+    BlobSetMetadata,
     LeaseAcquire,
     LeaseRelease,
     LeaseRenew,
 )
-from lazulite_patterns.effects.calls import Meanwhile, Within
+from lazulite_patterns.effects.calls import WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, QueueEffect, Receive, Remove, Send
@@ -33,7 +33,7 @@ Process: TypeAlias = Callable[[], Protocol[object]]
 
 _REQUESTS = (Read, Write, Batch, Page, QueueEffect, BlobEffect)
 _WRITES = (
-    *(Write, Batch, Send, Receive, Extend, Remove, BlobPut, AppendCreate, Append, BlobDescribe, BlobDelete),
+    *(Write, Batch, Send, Receive, Extend, Remove, BlobPut, AppendCreate, Append, BlobSetMetadata, BlobDelete),
     *(LeaseAcquire, LeaseRenew, LeaseRelease),
 )
 """Effects that change the world: their answers can be lost, and they can arrive late."""
@@ -308,20 +308,20 @@ def _flat(protocol: Protocol[object]) -> Protocol[object]:
         except StopIteration as stop:
             return stop.value
         answer, error = None, None
-        if isinstance(effect, Within):
+        if isinstance(effect, WithTimeout):
             effect = effect.effect
         try:
-            if isinstance(effect, Meanwhile):
+            if isinstance(effect, WithHeartbeat):
                 answer = yield from _flat(effect.protocol)
-            elif isinstance(effect, Together):
-                answer = yield from _together(effect)
+            elif isinstance(effect, Gather):
+                answer = yield from _gather(effect)
             else:
                 answer = yield effect
         except Exception as failed:  # noqa: BLE001 - the protocol sees every error of its effect.
             error = failed
 
 
-def _together(effect: Together[object]) -> Protocol[list[object]]:
+def _gather(effect: Gather[object]) -> Protocol[list[object]]:
     answers: list[object] = []
     errors: list[Exception] = []
     for protocol in effect.protocols:

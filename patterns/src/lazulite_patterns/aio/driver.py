@@ -10,9 +10,9 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.effects import blob_sdk, queue_sdk, sdk
-from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.ambient import Ambient, Gather, Sleep
 from lazulite_patterns.effects.blobs import BlobEffect, BlobGet, BlobPage
-from lazulite_patterns.effects.calls import Call, Meanwhile, Within
+from lazulite_patterns.effects.calls import Call, WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.queues import QueueEffect, Receive
@@ -62,7 +62,7 @@ class Driver:
 
     async def _perform(self, effect: Effect[object]) -> object:
         options = sdk.NO_LIMITS
-        if isinstance(effect, Within):
+        if isinstance(effect, WithTimeout):
             options, effect = sdk.limits(effect.seconds), effect.effect
         if not isinstance(effect, (Read, Write, Batch, Page, QueueEffect, BlobEffect, Call)):
             return await self._ambient(effect)
@@ -84,10 +84,10 @@ class Driver:
         if isinstance(effect, Sleep):
             await self._sleep(effect.seconds)
             return None
-        if isinstance(effect, Together):
-            return await self._together(effect)
-        if isinstance(effect, Meanwhile):
-            return await self._meanwhile(effect)
+        if isinstance(effect, Gather):
+            return await self._gather(effect)
+        if isinstance(effect, WithHeartbeat):
+            return await self._with_heartbeat(effect)
         return self.ambient.answer(effect)
 
     async def _request(self, effect: Read | Write | Batch | Page, options: Mapping[str, float]) -> object:
@@ -142,25 +142,25 @@ class Driver:
                     return None
                 raise
 
-    async def _meanwhile(self, effect: Meanwhile[object]) -> object:
+    async def _with_heartbeat(self, effect: WithHeartbeat[object]) -> object:
         ended = asyncio.Event()
 
-        async def beside() -> None:
+        async def beat() -> None:
             while True:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), effect.every_seconds)
                     return
                 with suppress(Exception, Crash):
-                    await self.run(effect.beside())
+                    await self.run(effect.heartbeat())
 
-        task = asyncio.create_task(beside())
+        task = asyncio.create_task(beat())
         try:
             return await self.run(effect.protocol)
         finally:
             ended.set()
             await task
 
-    async def _together(self, effect: Together[object]) -> list[object]:
+    async def _gather(self, effect: Gather[object]) -> list[object]:
         allowed = asyncio.Semaphore(max(1, effect.workers))
 
         async def run(protocol: Protocol[object]) -> object:

@@ -10,7 +10,7 @@ from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.calls import Call, Meanwhile
+from lazulite_patterns.effects.calls import Call, WithHeartbeat
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.bags import Bag
@@ -162,7 +162,7 @@ class Lease(Generic[E]):
         await self.acquire()
         calling = perform(Call(work, (self,)))
         try:
-            await self._driver.run(perform(Meanwhile(calling, self._renewal, self.seconds / 3)))
+            await self._driver.run(perform(WithHeartbeat(calling, self._renewal, self.seconds / 3)))
         finally:
             await self.release()
 

@@ -1,4 +1,4 @@
-"""Tasks that a queue carries on, with asynchronous clients."""
+"""Tasks that a queue delivers, with asynchronous clients."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from lazulite_patterns.table.transaction import Transaction
 from lazulite_patterns.transactions.claims import Claims
 from lazulite_patterns.transactions.outbox import BoundTransaction, Outbox
 from lazulite_patterns.transactions.task import Task, merged
-from lazulite_patterns.transactions.work import Work
+from lazulite_patterns.transactions.task_queue import TaskQueue
 
 if TYPE_CHECKING:
     from azure.storage.blob.aio import ContainerClient  # An extra: only programs with blobs have it.
@@ -28,7 +28,7 @@ NAME_MAX = 63
 
 
 class Tasks:
-    """Starts tasks by messages of a queue, and carries them out, in as many processes as one likes.
+    """Starts tasks by messages of a queue, and runs them, in as many processes as one likes.
 
     Attributes:
         client: the SDK's client of the queue.
@@ -52,7 +52,7 @@ class Tasks:
 
         Args:
             queue: the client of the queue. Its own retries are not used.
-            tasks: that this process starts or carries out. Messages of others fail here.
+            tasks: that this process starts or runs. Messages of others fail here.
             max_dequeue: deliveries after which a message that fails goes to the poison queue.
             poison: the client of that queue; None for one of the name `<queue>-poison`.
             claims: the client of the container for messages over 48 KiB; None rejects these.
@@ -71,7 +71,7 @@ class Tasks:
         names = (queue.queue_name, self.poison.queue_name)
         own = {} if claims is None else {claims.container_name: claims}
         self._claims = next((Claims(each, *names, policy) for each in own), None)
-        self._work = Work(*names, by_name, max_dequeue, policy, self._claims)
+        self._task_queue = TaskQueue(*names, by_name, max_dequeue, policy, self._claims)
         queues = dict(zip(names, (queue, self.poison), strict=True))
         clients = merged(*(each.clients for each in tasks))
         containers = merged(own, *(each.containers for each in tasks))
@@ -84,16 +84,16 @@ class Tasks:
 
     def checks(self) -> Sequence[Check]:
         """Return what `audit` examines: what lost messages leave of the tasks."""
-        return [check for task in self._work.tasks.values() for check in task.checks()]
+        return [check for task in self._task_queue.tasks.values() for check in task.checks()]
 
     async def start(self, task: Task[A], argument: A) -> str:
         """Begin a task and send its message; return its id.
 
         Raises:
-            OutcomeUnknown: whether the message was sent is not known. The task may be carried out.
+            OutcomeUnknown: whether the message was sent is not known. The task may be run.
             MessageTooLargeError: the message exceeds 48 KiB and there is no container, or 64 MiB.
         """
-        return await self._driver.run(self._work.start(task, argument))
+        return await self._driver.run(self._task_queue.start(task, argument))
 
     async def collect(self) -> int:
         """Delete the blobs of messages that another program removed, and return their number.
@@ -123,30 +123,30 @@ class Tasks:
             OutcomeUnknown: whether the writes were done is not known. If they were, the side effect happens.
             Unavailable: the message was not sent before the deadline. Nothing was written.
         """
-        transaction: Transaction[E] = BoundTransaction(outbox, self._work, payload, partition_key)
+        transaction: Transaction[E] = BoundTransaction(outbox, self._task_queue, payload, partition_key)
         yield transaction
         await self._driver.run(transaction.commit())
 
     async def work(
         self, *, visibility: int = 30, workers: int = 1, idle_seconds: float = 1, stop: Callable[[], bool]
     ) -> None:
-        """Carry out messages until `stop` returns True.
+        """Handle messages until `stop` returns True.
 
         Args:
             visibility: seconds after which the message of a worker that ended is delivered again, 1 or more. Workers
                 renew it.
-            workers: messages that are carried out at one time.
+            workers: messages that are handled at one time.
             idle_seconds: between two requests of a worker that finds no message.
             stop: asked before each message, such as `threading.Event().is_set`.
 
         Raises:
             Rejected: the service rejects a request to the queue: it is absent, or the client may not use it.
         """
-        await self._driver.run(self._work.forever(visibility, workers, idle_seconds, stop))
+        await self._driver.run(self._task_queue.work(visibility, workers, idle_seconds, stop))
 
     async def drain(self, *, visibility: int = 30, workers: int = 1) -> int:
-        """Carry out messages until none is visible; return their number. Arguments and errors are those of `work`."""
-        return await self._driver.run(self._work.all(visibility, workers))
+        """Handle messages until none is visible; return their number. Arguments and errors are those of `work`."""
+        return await self._driver.run(self._task_queue.drain(visibility, workers))
 
     async def close(self) -> None:
         """Close the client that this object made."""

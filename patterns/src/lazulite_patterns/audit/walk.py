@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lazulite_patterns.audit.finding import Check, Finding
 from lazulite_patterns.audit.source import Source, name_of, source_of
-from lazulite_patterns.effects.ambient import Together, UtcNow
+from lazulite_patterns.effects.ambient import Gather, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Stored
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
@@ -80,7 +80,7 @@ class Walk:
         page = yield from source.page(place.continuation, self.policy)
         checks = [each for each in self.checks if source.name in map(name_of, each.tables)]
         looks = tuple(self.look(check, source, row, now) for row in page.entities for check in checks)
-        found = (yield from perform(Together(looks, self.workers))) if looks else []
+        found = (yield from perform(Gather(looks, self.workers))) if looks else []
         following = place._replace(continuation=page.continuation)
         if page.continuation is None:
             following = Place(place.audited, place.table + 1)

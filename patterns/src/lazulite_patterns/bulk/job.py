@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 from lazulite_patterns.bulk.checkpoint import Checkpoint, State
 from lazulite_patterns.bulk.groups import Group, Groups, Row
 from lazulite_patterns.bulk.sending import Failure, Sending, Sent
-from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.errors import EntityValueError
@@ -140,7 +140,7 @@ class Job(Generic[E, R]):
         while True:
             wave = self._next_wave()
             protocols = tuple(Sending(self._session).run(list(each.rows.values())) for each in wave)
-            self._count((yield from perform(Together(protocols, self._workers))) if wave else [])
+            self._count((yield from perform(Gather(protocols, self._workers))) if wave else [])
             if self._checkpoint is not None:
                 waiting = (each.first_number for each in (*self._closed, *self._groups.opened))
                 self._checkpoint.write(State(min(waiting, default=self._read), self.report.failures))

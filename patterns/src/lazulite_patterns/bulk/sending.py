@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from lazulite_patterns.bulk.groups import Row
-from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Stored
@@ -97,7 +97,7 @@ class Sending(Generic[E]):
     def _unfinished(self, part: list[Row]) -> Protocol[list[Row]]:
         """Return the rows that are still to be sent; count finished rows, and fail the others."""
         reads = tuple(self.session.stored(each.key) for each in part)
-        found = yield from perform(Together(reads))
+        found = yield from perform(Gather(reads))
         left = []
         for row, stored in zip(part, found, strict=True):
             if _is_done(row, stored):

@@ -45,7 +45,7 @@ class Sleep(Effect[None]):
 
 
 @dataclass(frozen=True, eq=False)
-class Together(Effect[list[T]], Generic[T]):
+class Gather(Effect[list[T]], Generic[T]):
     """Run protocols at the same time. The results are in their order; the first error is raised after all ended."""
 
     protocols: tuple[Protocol[T], ...]

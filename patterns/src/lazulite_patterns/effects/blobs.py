@@ -101,7 +101,7 @@ class Append(Effect[None]):
 
 
 @dataclass(frozen=True)
-class BlobDescribe(Effect[None]):
+class BlobSetMetadata(Effect[None]):
     """Replace the metadata of a blob. `Rejected` with 404 if it is absent."""
 
     container: str
@@ -182,5 +182,5 @@ class LeaseRelease(Effect[None]):
 
 
 LeaseEffect = LeaseAcquire | LeaseRenew | LeaseRelease
-AppendEffect = AppendCreate | Append | BlobDescribe
+AppendEffect = AppendCreate | Append | BlobSetMetadata
 BlobEffect = BlobPut | AppendEffect | BlobGet | BlobHead | BlobDelete | BlobPage | LeaseEffect

@@ -1,4 +1,4 @@
-"""Effects that run a program's own functions, bound requests in time, or run protocols beside each other."""
+"""Effects that run a program's own functions, bound requests in time, or repeat a protocol while another one runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Call(Effect[object]):
 
 
 @dataclass(frozen=True)
-class Within(Effect[T], Generic[T]):
+class WithTimeout(Effect[T], Generic[T]):
     """Perform a request, and wait for its answer for a limited time. After that its result is unknown.
 
     The time holds for the connection, and for each part of the answer that comes.
@@ -29,12 +29,12 @@ class Within(Effect[T], Generic[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Meanwhile(Effect[T], Generic[T]):
+class WithHeartbeat(Effect[T], Generic[T]):
     """Run a protocol, and another one again and again until the first ends. The result is that of the first.
 
-    A `beside` that is running when the first ends is awaited. Its errors are ignored: it reports by what it changes.
+    A `heartbeat` that is running when the first ends is awaited. Its errors are ignored: it reports by what it changes.
     """
 
     protocol: Protocol[T]
-    beside: Callable[[], Protocol[None]]
+    heartbeat: Callable[[], Protocol[None]]
     every_seconds: float

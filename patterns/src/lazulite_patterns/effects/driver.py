@@ -11,9 +11,9 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient
 
 from lazulite_patterns.effects import blob_sdk, queue_sdk, sdk
-from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.ambient import Ambient, Gather, Sleep
 from lazulite_patterns.effects.blobs import BlobEffect, BlobGet, BlobPage
-from lazulite_patterns.effects.calls import Call, Meanwhile, Within
+from lazulite_patterns.effects.calls import Call, WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
@@ -51,7 +51,7 @@ class Driver:
 
     def _perform(self, effect: Effect[object]) -> object:
         options = sdk.NO_LIMITS
-        if isinstance(effect, Within):
+        if isinstance(effect, WithTimeout):
             options, effect = sdk.limits(effect.seconds), effect.effect
         if not isinstance(effect, (Read, Write, Batch, Page, QueueEffect, BlobEffect, Call)):
             return self._ambient(effect)
@@ -72,10 +72,10 @@ class Driver:
         if isinstance(effect, Sleep):
             self._sleep(effect.seconds)
             return None
-        if isinstance(effect, Together):
-            return self._together(effect)
-        if isinstance(effect, Meanwhile):
-            return self._meanwhile(effect)
+        if isinstance(effect, Gather):
+            return self._gather(effect)
+        if isinstance(effect, WithHeartbeat):
+            return self._with_heartbeat(effect)
         return self.ambient.answer(effect)
 
     def _request(self, effect: Read | Write | Batch | Page, options: Mapping[str, float]) -> object:
@@ -129,15 +129,15 @@ class Driver:
                     return None
                 raise
 
-    def _meanwhile(self, effect: Meanwhile[object]) -> object:
+    def _with_heartbeat(self, effect: WithHeartbeat[object]) -> object:
         ended = threading.Event()
 
-        def beside() -> None:
+        def beat() -> None:
             while not ended.wait(effect.every_seconds):
                 with suppress(Exception, Crash):
-                    self.run(effect.beside())
+                    self.run(effect.heartbeat())
 
-        thread = threading.Thread(target=beside, daemon=True)
+        thread = threading.Thread(target=beat, daemon=True)
         thread.start()
         try:
             return self.run(effect.protocol)
@@ -145,7 +145,7 @@ class Driver:
             ended.set()
             thread.join()
 
-    def _together(self, effect: Together[object]) -> list[object]:
+    def _gather(self, effect: Gather[object]) -> list[object]:
         with ThreadPoolExecutor(max(1, min(effect.workers, len(effect.protocols)))) as pool:
             running = [pool.submit(self.run, each) for each in effect.protocols]
         return [each.result() for each in running]

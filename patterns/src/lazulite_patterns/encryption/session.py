@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from lazulite_patterns.audit.finding import Check
-from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Kind, Operation, Page, Read, Stored
 from lazulite_patterns.encryption.checks import UndecryptableCheck
@@ -156,7 +156,7 @@ def reencrypted(
     old, new = old.of(table), new.of(table)
     page = yield from read(Page(table, continuation=go_on), (yield from begin(policy)))
     protocols = tuple(_row(table, each, old, new, policy) for each in page.entities)
-    found = (yield from perform(Together(protocols))) if protocols else []
+    found = (yield from perform(Gather(protocols))) if protocols else []
     changed = sum(each is True for each in found)
     return Reencrypted(changed, tuple(each for each in found if isinstance(each, str)), page.continuation)
 

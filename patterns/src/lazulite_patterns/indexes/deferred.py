@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lazulite_patterns.effects.ambient import NewId
-from lazulite_patterns.effects.calls import Within
+from lazulite_patterns.effects.calls import WithTimeout
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, Send, Sent
@@ -83,9 +83,9 @@ def announce(
     seconds = math.ceil(policy.deadline_seconds + ARRIVAL_SECONDS)
     sent = []
     for key, entries in changed:
-        letter = {"task": task_name(table), "id": (yield from perform(NewId())), "body": body(key, entries)}
+        message = {"task": task_name(table), "id": (yield from perform(NewId())), "body": body(key, entries)}
         # A request that is sent again may add a second message, which finds nothing to do.
-        sent.append((yield from read(Send(queue, json.dumps(letter, separators=(",", ":")), seconds), started)))
+        sent.append((yield from read(Send(queue, json.dumps(message, separators=(",", ":")), seconds), started)))
     return sent
 
 
@@ -97,7 +97,7 @@ def show(queue: str, sent: Iterable[Sent]) -> Protocol[None]:
     """Show messages after the commit. It does not matter if that fails: they show themselves later."""
     for each in sent:
         try:
-            yield from perform(Within(Extend(queue, each.id, each.receipt, 0), _SHOW_SECONDS))
+            yield from perform(WithTimeout(Extend(queue, each.id, each.receipt, 0), _SHOW_SECONDS))
         except (Rejected, ResultUnknown):
             continue
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Page, Stored
 from lazulite_patterns.filters import Filter, in_partition, in_range
@@ -74,7 +74,7 @@ def _page(pointers: PointerIndex, place: Place, go_on: Continuation | None) -> P
 
 def _entities(pointers: PointerIndex, index: BoundIndex, entries: Sequence[Stored]) -> Protocol[list[Stored | None]]:
     follow = tuple(pointers.follow(index.at(each.key), each) for each in entries)
-    return (yield from perform(Together(follow))) if follow else []
+    return (yield from perform(Gather(follow))) if follow else []
 
 
 def _filter(place: Place) -> Filter:

@@ -89,7 +89,7 @@ class BlobLeaseProtocol(LeaseProtocol):
         """
         started = yield from perform(Now())
         try:
-            yield from self._certain(LeaseRenew(self.container, self.blob, grant.id))
+            yield from self._at_least_once(LeaseRenew(self.container, self.blob, grant.id))
         except Rejected as rejected:
             if rejected.status not in _GONE:
                 raise
@@ -116,7 +116,7 @@ class BlobLeaseProtocol(LeaseProtocol):
 
     def _free(self, lease_id: str) -> Protocol[None]:
         try:
-            yield from self._certain(LeaseRelease(self.container, self.blob, lease_id))
+            yield from self._at_least_once(LeaseRelease(self.container, self.blob, lease_id))
         except Rejected as rejected:
             if rejected.status not in _GONE:
                 raise
@@ -124,18 +124,18 @@ class BlobLeaseProtocol(LeaseProtocol):
     def _leased(self, acquire: LeaseAcquire) -> Protocol[None]:
         """Take the lease of the blob, which is created if it is absent."""
         try:
-            yield from self._certain(acquire)
+            yield from self._at_least_once(acquire)
         except Rejected as absent:
             if absent.code != _ABSENT:
                 raise
             try:
-                yield from self._certain(BlobPut(self.container, self.blob, b""))
+                yield from self._at_least_once(BlobPut(self.container, self.blob, b""))
             except Rejected as there:
                 if there.status not in _GONE:
                     raise
-            yield from self._certain(acquire)
+            yield from self._at_least_once(acquire)
 
-    def _certain(self, effect: Effect[object]) -> Protocol[None]:
+    def _at_least_once(self, effect: Effect[object]) -> Protocol[None]:
         """Perform an effect that may be done twice, until there is an answer."""
         attempts = yield from begin(self.policy)
         while True:

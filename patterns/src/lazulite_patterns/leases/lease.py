@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, overload
 from azure.data.tables import TableClient
 
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.calls import Call, Meanwhile
+from lazulite_patterns.effects.calls import Call, WithHeartbeat
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
@@ -162,7 +162,7 @@ class Lease(Generic[E]):
         self.acquire()
         calling = perform(Call(work, (self,)))
         try:
-            self._driver.run(perform(Meanwhile(calling, self._renewal, self.seconds / 3)))
+            self._driver.run(perform(WithHeartbeat(calling, self._renewal, self.seconds / 3)))
         finally:
             self.release()
 

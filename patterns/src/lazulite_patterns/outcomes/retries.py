@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lazulite_patterns.effects.ambient import Draw, Now, Sleep
-from lazulite_patterns.effects.calls import Within
+from lazulite_patterns.effects.calls import WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.outcomes.errors import Unavailable
@@ -56,7 +56,7 @@ class Attempts:
             reserved: whether the time of the one read that tells what became of a write is not to be used.
         """
         left = self._deadline - (yield from perform(Now())) - (self._policy.reserve_seconds if reserved else 0)
-        return (yield from perform(Within(effect, max(left, _REQUEST_SECONDS_MIN))))
+        return (yield from perform(WithTimeout(effect, max(left, _REQUEST_SECONDS_MIN))))
 
     def expired(self) -> Protocol[bool]:
         """Tell whether the deadline has passed."""

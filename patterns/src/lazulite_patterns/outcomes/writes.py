@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from lazulite_patterns.effects.ambient import NewId, Together
+from lazulite_patterns.effects.ambient import Gather, NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Read, Stored, Write
@@ -185,7 +185,7 @@ def _rows(table: str, planned: Sequence[Planned], attempts: Attempts) -> Protoco
     reads: tuple[Protocol[Stored | None], ...] = tuple(
         read(Read(table, each.operation.key), attempts) for each in planned
     )
-    return list(zip(planned, (yield from perform(Together(reads))), strict=True))
+    return list(zip(planned, (yield from perform(Gather(reads))), strict=True))
 
 
 def _raise(rejected: Rejected) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from lazulite_patterns.streams.checks import StreamCheck
 from lazulite_patterns.streams.layout import Event, Recorded
-from lazulite_patterns.streams.protocol import DuplicateEvent, TooMuch, WrongVersion
+from lazulite_patterns.streams.protocol import AppendTooLarge, DuplicateEvent, WrongVersion
 from lazulite_patterns.streams.stream import Stream
 
-__all__ = ["DuplicateEvent", "Event", "Recorded", "Stream", "StreamCheck", "TooMuch", "WrongVersion"]
+__all__ = ["AppendTooLarge", "DuplicateEvent", "Event", "Recorded", "Stream", "StreamCheck", "WrongVersion"]

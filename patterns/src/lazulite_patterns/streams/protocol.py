@@ -55,11 +55,11 @@ class DuplicateEvent(Conflict):
     """An event with this id is in the stream, but not all of the append are, one after the other."""
 
 
-class TooMuch(ValueError):  # noqa: N818 - it says what was counted
+class AppendTooLarge(ValueError):  # noqa: N818 - it says what was counted
     """The events and projections do not fit into one transaction. Nothing was written."""
 
 
-class _Faster(Exception):  # noqa: N818 - it is an outcome
+class _LostRace(Exception):  # noqa: N818 - it is an outcome
     """Another writer appended first."""
 
     def __init__(self, conflict: Conflict) -> None:
@@ -119,7 +119,7 @@ class StreamProtocol:
         Raises:
             WrongVersion: the stream has another version than the expected one.
             DuplicateEvent: some of the ids are in the stream.
-            TooMuch: they do not fit into one transaction.
+            AppendTooLarge: they do not fit into one transaction.
             Conflict: a row of the projections is not as expected, or other writers were faster each time.
             OutcomeUnknown: the service did not answer before the deadline.
             EntityValueError: the service would reject an id or a property.
@@ -134,13 +134,13 @@ class StreamProtocol:
         for number in range(attempts):
             try:
                 return (yield from self._attempt(named, expected, projections))
-            except _Faster as faster:
+            except _LostRace as faster:
                 if number == attempts - 1:
                     raise faster.conflict from faster
         raise ValueError("attempts is at least 1")
 
     def _attempt(self, events: list[Event], expected: int | None, projections: Projections | None) -> Protocol[int]:
-        """Append once. Raises `_Faster` if another writer was faster."""
+        """Append once. Raises `_LostRace` if another writer was faster."""
         head = yield from self._read(head_key(self.name))
         found = _version(head)
         if expected not in {None, found}:
@@ -159,10 +159,10 @@ class StreamProtocol:
                 raise
             if planned[index].operation.key.row_key.startswith(ID):
                 return (yield from self._repeated(events, DuplicateEvent(str(conflict), index)))
-            raise _Faster(conflict) from conflict
+            raise _LostRace(conflict) from conflict
         except Rejected as rejected:
             if rejected.status == _TOO_LARGE:
-                raise TooMuch(str(rejected)) from rejected
+                raise AppendTooLarge(str(rejected)) from rejected
             raise
         return last
 
@@ -200,12 +200,12 @@ class StreamProtocol:
         """Reject what the service would reject.
 
         Raises:
-            TooMuch: there are more than a hundred rows.
+            AppendTooLarge: there are more than a hundred rows.
             EntityValueError: a row exceeds a limit.
             ValueError: a projection is in another partition, or writes a row of the stream.
         """
         if len(planned) > OPERATIONS_MAX:
-            raise TooMuch(f"{len(planned)} rows, a transaction has {OPERATIONS_MAX} at most")
+            raise AppendTooLarge(f"{len(planned)} rows, a transaction has {OPERATIONS_MAX} at most")
         for each in planned:
             if each.operation.key.partition_key != self.name:
                 raise ValueError(f"{each.operation.key} is not in the partition of the stream {self.name}")

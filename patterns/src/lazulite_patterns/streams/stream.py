@@ -95,7 +95,7 @@ class Stream(Generic[E]):
         Raises:
             WrongVersion: the stream has another version than the expected one.
             DuplicateEvent: some of the ids are in the stream.
-            TooMuch: they do not fit into one transaction.
+            AppendTooLarge: they do not fit into one transaction.
             Conflict: a row of the projections is not as expected, or other writers were faster each time.
             OutcomeUnknown: the service did not answer before the deadline. The same append may be called again.
         """

@@ -18,7 +18,7 @@ OUTBOX = "_Outbox"
 OUTBOX_ROWS = KeyRange.starting_with(f"{OUTBOX}!")
 OUTBOX_TASK = "Task"
 """The property that names the task of a row."""
-LEFT = "side effect that was not carried out"
+LEFT = "side effect that did not run"
 
 
 def delay_seconds(policy: Policy) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from lazulite_patterns.audit.checkpoints import Checkpoint
-from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey
@@ -33,7 +33,7 @@ class Queryable(Generic[E]):
     def get_many(self, keys: Iterable[E | EntityKey], *, workers: int = 32) -> list[E | None]:
         """Return entities by their keys, in the order of the keys; None for absent ones. Reads at one time."""
         reads = tuple(self._session.get(each) for each in keys)
-        return self._driver.run(perform(Together(reads, workers)))
+        return self._driver.run(perform(Gather(reads, workers)))
 
     def where(self, *conditions: Condition | tuple[Condition, ...], scan: bool = False) -> Query[E]:
         """Return the query for the entities of one class that fulfil all conditions: `e = columns(Employee)`.

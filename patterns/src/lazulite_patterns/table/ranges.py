@@ -12,7 +12,7 @@ from functools import reduce
 from operator import and_
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Found, Stored
 from lazulite_patterns.filters import Compare, Filter
@@ -87,7 +87,7 @@ class Ranges:
     def round(self, ranges: Sequence[Range]) -> Protocol[Round]:
         """Read one page of each of the first ranges."""
         now = ranges[: self.workers]
-        pages: list[Found] = yield from perform(Together(tuple(map(self._page, now)), self.workers))
+        pages: list[Found] = yield from perform(Gather(tuple(map(self._page, now)), self.workers))
         entities = [each for page in pages for each in page.entities]
         left = [
             one._replace(continuation=page.continuation)

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import and_
 from typing import Generic, NamedTuple, TypeVar
 
-from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Found, Page, Stored
 from lazulite_patterns.filters import Compare, Filter
@@ -98,7 +98,7 @@ def next_partition(
 def any_of(table: str, queries: Sequence[Plan], policy: Policy, workers: int) -> Protocol[list[Stored]]:
     """Run queries at the same time; return the entities that one of them finds, once each, in the order of keys."""
     protocols = tuple(everything(table, each, policy) for each in queries)
-    found = {each.key: each for one in (yield from perform(Together(protocols, workers))) for each in one}
+    found = {each.key: each for one in (yield from perform(Gather(protocols, workers))) for each in one}
     return [found[key] for key in sorted(found, key=lambda each: tuple(map(utf16_order, each)))]
 
 

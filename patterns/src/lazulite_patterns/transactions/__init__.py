@@ -1,7 +1,7 @@
-"""Transactions over several partitions, tables or services: a message carries them on until all steps are done."""
+"""Transactions over several partitions, tables or services: a message is delivered again until all steps are done."""
 
 from lazulite_patterns.transactions.indexing import IndexTask
-from lazulite_patterns.transactions.letters import Letter, MessageTooLargeError
+from lazulite_patterns.transactions.messages import MessageTooLargeError, TaskMessage
 from lazulite_patterns.transactions.move import Move
 from lazulite_patterns.transactions.outbox import Outbox, SideEffect
 from lazulite_patterns.transactions.saga import Progress, Saga, Step
@@ -9,7 +9,6 @@ from lazulite_patterns.transactions.task import Source, Task
 
 __all__ = [
     "IndexTask",
-    "Letter",
     "MessageTooLargeError",
     "Move",
     "Outbox",
@@ -19,4 +18,5 @@ __all__ = [
     "Source",
     "Step",
     "Task",
+    "TaskMessage",
 ]

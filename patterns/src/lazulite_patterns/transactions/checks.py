@@ -35,7 +35,7 @@ class MoveCheck:
         return [self.move.source.name]
 
     def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
-        """Return a finding for an entity that was copied and not deleted. Its repair carries out the move again."""
+        """Return a finding for an entity that was copied and not deleted. Its repair runs the move again."""
         if not all(each.matches(row.properties) for each in self.move.source.hidden):
             return []
         try:
@@ -45,12 +45,12 @@ class MoveCheck:
         there = yield from self.move.target.stored(copy.key)
         if there is None or not same(copy.properties, there.properties) or not _after(there, row):
             return []
-        found = Finding(IN_BOTH, table, row.key, 0, "carry out the move again", f"{tuple(copy.key)}")
+        found = Finding(IN_BOTH, table, row.key, 0, "run the move again", f"{tuple(copy.key)}")
         return [replace(found.waiting(age_seconds(row, now)), repair=lambda _: self._again(row))]
 
     def _again(self, row: Stored) -> Protocol[bool]:
         try:
-            yield from self.move.carry_out((yield from self.move.mark(row)))
+            yield from self.move.handle((yield from self.move.mark(row)))
         except Conflict:
             return False
         return True

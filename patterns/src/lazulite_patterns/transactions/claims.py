@@ -4,7 +4,7 @@
 2. It uploads the blob, with a name that is never used again.
 3. It shows the message. If the process ended, the message shows itself when its time is over.
 
-A worker reads the blob, carries out the task, deletes the blob, and then removes the message. A blob that is absent
+A worker reads the blob, runs the task, deletes the blob, and then removes the message. A blob that is absent
 says that the task is done, or that its sender ended before step 2: the message is removed.
 
 So a blob has a message at every instant: no crash leaves a blob alone. It is alone if another program removed its
@@ -24,12 +24,12 @@ from lazulite_patterns.outcomes.discards import discard
 from lazulite_patterns.outcomes.errors import OutcomeUnknown
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS, blob_age_seconds
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.transactions.letters import (
+from lazulite_patterns.transactions.messages import (
     CLAIM_BYTES_MAX,
     Claim,
-    Letter,
-    LetterFormatError,
+    MessageFormatError,
     MessageTooLargeError,
+    TaskMessage,
 )
 
 _EXISTS = (409, "BlobAlreadyExists")
@@ -58,23 +58,23 @@ class Claims:
         """The time for which no worker receives a message whose blob may not be there yet."""
         return math.ceil(self.policy.deadline_seconds + ARRIVAL_SECONDS)
 
-    def check(self, letter: Letter) -> Protocol[Letter]:
+    def reference(self, message: TaskMessage) -> Protocol[TaskMessage]:
         """Return the message that names the blob of another one.
 
         Raises:
             MessageTooLargeError: the message exceeds 64 MiB.
         """
-        if (length := len(letter.json)) > CLAIM_BYTES_MAX:
-            raise MessageTooLargeError(f"task {letter.task}: {length:,} bytes; {CLAIM_BYTES_MAX:,} fit into a blob")
-        return letter._replace(body=None, claim=Claim(f"{self.queue}/{(yield from perform(NewId()))}", length))
+        if (length := len(message.json)) > CLAIM_BYTES_MAX:
+            raise MessageTooLargeError(f"task {message.task}: {length:,} bytes; {CLAIM_BYTES_MAX:,} fit into a blob")
+        return message._replace(body=None, claim=Claim(f"{self.queue}/{(yield from perform(NewId()))}", length))
 
-    def put(self, name: str, letter: Letter, attempts: Attempts) -> Protocol[None]:
+    def upload(self, name: str, message: TaskMessage, attempts: Attempts) -> Protocol[None]:
         """Upload the blob of a message.
 
         Raises:
             OutcomeUnknown: it may be there, or it is there so late that a worker may have removed the message.
         """
-        data = letter.json.encode("ascii")
+        data = message.json.encode("ascii")
         while True:
             try:
                 yield from attempts.perform(BlobPut(self.container, name, data, content_type="application/json"))
@@ -87,28 +87,28 @@ class Claims:
                     raise
                 break  # The name is never used again: an earlier request of this upload was done.
         if (yield from attempts.expired()):
-            raise OutcomeUnknown(f"task {letter.task}: the blob was uploaded after the deadline")
+            raise OutcomeUnknown(f"task {message.task}: the blob was uploaded after the deadline")
 
-    def redeem(self, letter: Letter, claim: Claim) -> Protocol[Letter | None]:
+    def download(self, message: TaskMessage, claim: Claim) -> Protocol[TaskMessage | None]:
         """Return the message that a blob has; None if the blob is absent.
 
         Raises:
-            LetterFormatError: the blob has another message, or none.
+            MessageFormatError: the blob has another message, or none.
         """
         if not claim.name.startswith(f"{self.queue}/") or not 0 < claim.length <= CLAIM_BYTES_MAX:
-            raise LetterFormatError(f"no claim check of the queue {self.queue}: {claim}")
+            raise MessageFormatError(f"no claim check of the queue {self.queue}: {claim}")
         data = bytearray()
         while len(data) < claim.length:
             effect = BlobGet(self.container, claim.name, len(data), min(PART_BYTES, claim.length - len(data)))
             if not (part := (yield from read(effect, (yield from begin(self.policy))))):
                 return None
             data += part
-        found = Letter.of(data.decode("ascii", "replace"))
-        if (found.task, found.id, found.claim) != (letter.task, letter.id, None):
-            raise LetterFormatError(f"the blob {claim.name} has another message")
+        found = TaskMessage.of(data.decode("ascii", "replace"))
+        if (found.task, found.id, found.claim) != (message.task, message.id, None):
+            raise MessageFormatError(f"the blob {claim.name} has another message")
         return found
 
-    def forget(self, claim: Claim) -> Protocol[None]:
+    def delete(self, claim: Claim) -> Protocol[None]:
         """Delete the blob of a message whose task is done."""
         yield from discard(self.container, claim.name, self.policy)
 

@@ -7,7 +7,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.indexes.deferred import body, parsed, reconcile, task_name
 from lazulite_patterns.table.indexed import IndexedSession
-from lazulite_patterns.transactions.letters import Letter, LetterFormatError
+from lazulite_patterns.transactions.messages import MessageFormatError, TaskMessage
 from lazulite_patterns.transactions.task import Source, Task
 
 
@@ -29,14 +29,14 @@ class IndexTask(Task[EntityKey]):
         super().__init__(task_name(table.session.name), table)
         self.session: IndexedSession[Any] = table.session
 
-    def begin(self, argument: EntityKey) -> Protocol[Letter]:
+    def begin(self, argument: EntityKey) -> Protocol[TaskMessage]:
         """Return the message for the entries of an entity, whatever they are."""
-        return Letter(self.name, (yield from perform(NewId())), body(argument, ()))
+        return TaskMessage(self.name, (yield from perform(NewId())), body(argument, ()))
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
+    def handle(self, message: TaskMessage) -> Protocol[None]:
         """Make the entries of an entity agree with it."""
         try:
-            key, entries = parsed(letter.body)
+            key, entries = parsed(message.body)
         except ValueError as error:
-            raise LetterFormatError(str(error)) from error
+            raise MessageFormatError(str(error)) from error
         yield from reconcile(self.session.pointers, key, entries)

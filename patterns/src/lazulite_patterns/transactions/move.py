@@ -27,7 +27,7 @@ from lazulite_patterns.outcomes.ring import BIRTH, RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.session import Session, key_of
 from lazulite_patterns.transactions.checks import MoveCheck
-from lazulite_patterns.transactions.letters import Letter, LetterFormatError
+from lazulite_patterns.transactions.messages import MessageFormatError, TaskMessage
 from lazulite_patterns.transactions.task import Source, Task
 
 E = TypeVar("E")
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
 
 class Move(Task[E | EntityKey]):
-    """Moves entities. `Tasks` starts moves, and its workers carry them out."""
+    """Moves entities. `Tasks` starts moves, and its workers run them."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Move(Task[E | EntityKey]):
         """
         return Stored(self._copy(source), "")
 
-    def begin(self, argument: E | EntityKey) -> Protocol[Letter]:
+    def begin(self, argument: E | EntityKey) -> Protocol[TaskMessage]:
         """Mark the entity.
 
         Raises:
@@ -119,17 +119,17 @@ class Move(Task[E | EntityKey]):
                     raise
         raise AssertionError
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
+    def handle(self, message: TaskMessage) -> Protocol[None]:
         """Copy and delete, until there is nothing to do.
 
         Raises:
             Conflict: other writers were faster, each time. `NotUnique` and `Busy` are of the target's unique index.
             OutcomeUnknown: the result of a write is not known. The next delivery finds out.
         """
-        key = _key(letter)
+        key = _key(message)
         before: tuple[EntityKey, str] | None = None
         for _ in range(_ATTEMPTS):
-            if (seen := (yield from self._seen(key, letter.id))) is None:
+            if (seen := (yield from self._seen(key, message.id))) is None:
                 return
             place = key_of(seen.copy)
             if before is not None and before[0] != place:
@@ -145,7 +145,7 @@ class Move(Task[E | EntityKey]):
             return
         raise Conflict(f"{key} was changed {_ATTEMPTS} times")
 
-    def mark(self, base: Stored) -> Protocol[Letter]:
+    def mark(self, base: Stored) -> Protocol[TaskMessage]:
         """Mark a row that was read, and return the message of its move.
 
         Raises:
@@ -153,7 +153,7 @@ class Move(Task[E | EntityKey]):
         """
         mark = Planned(Operation(Kind.MERGE, base.key, {}, base.etag), Ring.of(base.properties))
         written = yield from self._source.write([mark], [base])
-        return Letter(self.name, written.operation_id, list(base.key))
+        return TaskMessage(self.name, written.operation_id, list(base.key))
 
     def _seen(self, key: EntityKey, mark: str) -> Protocol[Seen | None]:
         """Read the target's row and then the source; None if there is nothing to move."""
@@ -206,8 +206,8 @@ class Move(Task[E | EntityKey]):
         yield from self._source.write([Planned(operation, Ring.of(source.properties))], [source])
 
 
-def _key(letter: Letter) -> EntityKey:
-    if not isinstance(letter.body, list) or len(letter.body) != 2:
-        raise LetterFormatError(f"no message of a move: {letter}")
-    partition_key, row_key = cast(list[object], letter.body)
+def _key(message: TaskMessage) -> EntityKey:
+    if not isinstance(message.body, list) or len(message.body) != 2:
+        raise MessageFormatError(f"no message of a move: {message}")
+    partition_key, row_key = cast(list[object], message.body)
     return EntityKey(str(partition_key), str(row_key))

@@ -2,12 +2,12 @@
 
 1. Send a message that no worker receives before the transaction is over, one way or the other.
 2. Commit the transaction: the program's writes, and a row of the outbox with what the side effect needs.
-3. Carry out the side effect.
+3. Run the side effect.
 4. Delete the row.
 5. Remove the message.
 
 If the process ends, a worker receives the message. If it finds the row, it does the steps 3 to 5. If it finds none, the
-transaction was not committed, or the side effect was carried out: it removes the message.
+transaction was not committed, or the side effect was run: it removes the message.
 
 This relies on time. The transaction begins within the policy's deadline after step 1 began, its last request is sent
 within another one, and arrives within `ARRIVAL_SECONDS`. So the message is hidden for the sum.
@@ -32,9 +32,9 @@ from lazulite_patterns.outcomes.writes import Joined, write
 from lazulite_patterns.table.outbox import OUTBOX, OUTBOX_TASK, delay_seconds
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.table.transaction import OPERATIONS_MAX, Transaction
-from lazulite_patterns.transactions.letters import Letter, LetterFormatError
+from lazulite_patterns.transactions.messages import MessageFormatError, TaskMessage
 from lazulite_patterns.transactions.task import Source, Task
-from lazulite_patterns.transactions.work import Work
+from lazulite_patterns.transactions.task_queue import TaskQueue
 
 E = TypeVar("E")
 _PAYLOAD = "Payload"
@@ -45,7 +45,7 @@ class SideEffect(NamedTuple):
     """What a program does outside its tables, such as sending a mail.
 
     Attributes:
-        id: of this one, the same each time that it is carried out: a key by which others know duplicates.
+        id: of this one, the same each time that it is run: a key by which others know duplicates.
         payload: what it needs: what JSON has.
     """
 
@@ -63,7 +63,7 @@ class Outbox(Task[Any], Generic[E]):
     def __init__(
         self, name: str, table: Source[E], handler: Callable[[SideEffect], object], *, inline: bool = True
     ) -> None:
-        """Take the table and what carries out a side effect.
+        """Take the table and what runs a side effect.
 
         Args:
             name: of the task, in messages.
@@ -86,7 +86,7 @@ class Outbox(Task[Any], Generic[E]):
         """The time for which no worker receives a message."""
         return delay_seconds(self.session.policy)
 
-    def begin(self, argument: Any) -> Protocol[Letter]:  # noqa: ARG002 - there is no way to begin
+    def begin(self, argument: Any) -> Protocol[TaskMessage]:  # noqa: ARG002 - there is no way to begin
         """Reject: a side effect is started by a transaction.
 
         Raises:
@@ -94,7 +94,7 @@ class Outbox(Task[Any], Generic[E]):
         """
         raise TypeError(f"outbox {self.name}: `Tasks.transaction` starts a side effect, with the writes that it is of")
 
-    def commit(self, work: Work, planned: Sequence[Planned], payload: object) -> Protocol[None]:
+    def commit(self, queue: TaskQueue, planned: Sequence[Planned], payload: object) -> Protocol[None]:
         """Do all steps for some writes of one partition.
 
         Raises:
@@ -105,29 +105,29 @@ class Outbox(Task[Any], Generic[E]):
         effect = SideEffect((yield from perform(NewId())), payload)
         row = self._row(planned[0].operation.key.partition_key, effect)
         within = yield from begin(self.session.policy)
-        letter = Letter(self.name, effect.id, row.operation.key.partition_key)
+        message = TaskMessage(self.name, effect.id, row.operation.key.partition_key)
         try:
-            sent = yield from work.send(letter, self.delay_seconds, within)
+            sent = yield from queue.send(message, self.delay_seconds, within)
         except OutcomeUnknown as unknown:
             raise Unavailable(f"nothing was written: {unknown}") from unknown
         yield from self.session.write(planned, joined=Joined((row,), within))
         if self._inline:
-            yield from self._at_once(work, row.operation.key, effect, sent)
+            yield from self._handle_inline(queue, row.operation.key, effect, sent)
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
-        """Carry out the side effect if its transaction was committed."""
-        if not isinstance(letter.body, str):
-            raise LetterFormatError(f"no message of an outbox: {letter}")
-        key = _key(letter.body, letter.id)
+    def handle(self, message: TaskMessage) -> Protocol[None]:
+        """Run the side effect if its transaction was committed."""
+        if not isinstance(message.body, str):
+            raise MessageFormatError(f"no message of an outbox: {message}")
+        key = _key(message.body, message.id)
         row = yield from self.session.stored(key)
         if row is not None:
-            yield from self._done(key, SideEffect(letter.id, json.loads(str(row.properties[_PAYLOAD]))))
+            yield from self._done(key, SideEffect(message.id, json.loads(str(row.properties[_PAYLOAD]))))
 
-    def _at_once(self, work: Work, key: EntityKey, effect: SideEffect, sent: Sent) -> Protocol[None]:
-        """Carry out a side effect after its transaction. If that fails, a worker does it later."""
+    def _handle_inline(self, queue: TaskQueue, key: EntityKey, effect: SideEffect, sent: Sent) -> Protocol[None]:
+        """Run a side effect after its transaction. If that fails, a worker does it later."""
         try:
             yield from self._done(key, effect)
-            yield from work.retract(sent)
+            yield from queue.retract(sent)
         except Exception as error:  # noqa: BLE001 - the transaction is committed, so its program goes on
             _log.warning("side effect %s of %s is left to a worker: %r", effect.id, self.name, error)
 
@@ -136,7 +136,7 @@ class Outbox(Task[Any], Generic[E]):
         try:
             yield from write(self.session.name, [Planned(Operation(Kind.DELETE, key))], self.session.policy)
         except Absent:
-            return  # Another worker carried it out, too.
+            return  # Another worker ran it, too.
 
     def _handled(self, effect: SideEffect) -> Protocol[None]:
         yield from perform(Call(self._handler, (effect,)))
@@ -153,22 +153,22 @@ class BoundTransaction(Transaction[E]):
 
     operations_max = OPERATIONS_MAX - 1
 
-    def __init__(self, outbox: Outbox[E], work: Work, payload: object, partition_key: str | None) -> None:
+    def __init__(self, outbox: Outbox[E], queue: TaskQueue, payload: object, partition_key: str | None) -> None:
         """Begin without a write."""
         super().__init__(outbox.session, partition_key)
         self._outbox = outbox
-        self._work = work
+        self._queue = queue
         self._payload = payload
 
     def commit(self) -> Protocol[None]:
-        """Send the message and the writes, and carry out the side effect.
+        """Send the message and the writes, and run the side effect.
 
         Raises:
             ValueError: there is no write.
         """
         if not self._planned:
             raise ValueError("a side effect is bound to a write, and the block has none")
-        yield from self._outbox.commit(self._work, list(self._planned.values()), self._payload)
+        yield from self._outbox.commit(self._queue, list(self._planned.values()), self._payload)
 
 
 def _key(partition_key: str, effect_id: str) -> EntityKey:

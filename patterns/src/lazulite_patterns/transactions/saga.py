@@ -20,7 +20,7 @@ from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.transactions.checks import SagaCheck
-from lazulite_patterns.transactions.letters import Letter
+from lazulite_patterns.transactions.messages import TaskMessage
 from lazulite_patterns.transactions.task import Source, Task
 
 RESULTS, STATE = "Results", "State"
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 
 class Saga(Task[Any]):
-    """Does steps one after the other, each once or more. `Tasks` starts sagas, and its workers carry them out."""
+    """Does steps one after the other, each once or more. `Tasks` starts sagas, and its workers run them."""
 
     def __init__(self, name: str, *, records: Source[Bag], steps: Sequence[Step]) -> None:
         """Take the steps.
@@ -73,24 +73,24 @@ class Saga(Task[Any]):
         """Return what an audit examines: records that are not done."""
         return [SagaCheck(self._records.name, self.name)]
 
-    def begin(self, argument: Any) -> Protocol[Letter]:
+    def begin(self, argument: Any) -> Protocol[TaskMessage]:
         """Return a message with the argument: what JSON has."""
-        return Letter(self.name, (yield from perform(NewId())), argument)
+        return TaskMessage(self.name, (yield from perform(NewId())), argument)
 
-    def carry_out(self, letter: Letter) -> Protocol[None]:
+    def handle(self, message: TaskMessage) -> Protocol[None]:
         """Do the steps that are not recorded.
 
         Raises:
             Exception: what a step raises. The saga goes on with this step at the next delivery.
         """
-        key = EntityKey(letter.id, self.name)
+        key = EntityKey(message.id, self.name)
         while True:
             found = yield from self._records.stored(key)
             results = {} if found is None else json.loads(str(found.properties[RESULTS]))
             step = next((each for each in self._steps if each.name not in results), None)
             if step is None:
                 return
-            result = yield from self._done(step, Progress(f"{letter.id}-{step.name}", letter.body, dict(results)))
+            result = yield from self._done(step, Progress(f"{message.id}-{step.name}", message.body, dict(results)))
             yield from self._recorded(key, found, {**results, step.name: result})
 
     def _done(self, step: Step, progress: Progress) -> Protocol[object]:

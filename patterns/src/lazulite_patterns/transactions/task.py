@@ -1,4 +1,4 @@
-"""What a queue can carry on: something that is started once, and carried out at least once."""
+"""What a queue delivers: something that is started once, and run at least once."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol as Steps
 from lazulite_patterns.table.session import Session
-from lazulite_patterns.transactions.letters import Letter
+from lazulite_patterns.transactions.messages import TaskMessage
 
 A_contra = TypeVar("A_contra", contravariant=True)
 E = TypeVar("E")
@@ -53,11 +53,11 @@ class Task(ABC, Generic[A_contra]):
         return ()
 
     @abstractmethod
-    def begin(self, argument: A_contra) -> Steps[Letter]:
+    def begin(self, argument: A_contra) -> Steps[TaskMessage]:
         """Do what comes before the message, and return what it says."""
 
     @abstractmethod
-    def carry_out(self, letter: Letter) -> Steps[None]:
+    def handle(self, message: TaskMessage) -> Steps[None]:
         """Do all steps. It is called once or more, by several workers even at the same time.
 
         An error lets the message be delivered again.

@@ -21,7 +21,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lazulite_patterns.effects.ambient import UtcNow
-from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobDescribe, BlobGet, BlobPage
+from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobGet, BlobPage, BlobSetMetadata
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.outcomes.errors import Unavailable
@@ -221,4 +221,4 @@ class LogWriter:
             return
         metadata = {FIRST: blob.first.isoformat(), LAST: blob.last.isoformat()}
         with suppress(Rejected, Unavailable):
-            yield from read(BlobDescribe(self.container, blob.name, metadata), (yield from begin(self.policy)))
+            yield from read(BlobSetMetadata(self.container, blob.name, metadata), (yield from begin(self.policy)))

@@ -1,4 +1,4 @@
-"""The text of a message: which task it carries on, the task's id, and what the task needs to know."""
+"""The text of a message: which task it is of, the task's id, and what the task needs to know."""
 
 import json
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class MessageTooLargeError(ValueError):
     """A message exceeds 48 KiB, and there is no container for it; or it exceeds 64 MiB."""
 
 
-class LetterFormatError(ValueError):
+class MessageFormatError(ValueError):
     """A message is none that a task sends."""
 
 
@@ -27,7 +27,7 @@ class Claim(NamedTuple):
     """In bytes."""
 
 
-class Letter(NamedTuple):
+class TaskMessage(NamedTuple):
     """What a message says.
 
     Attributes:
@@ -64,18 +64,18 @@ class Letter(NamedTuple):
         return text
 
     @classmethod
-    def of(cls, text: str) -> "Letter":
+    def of(cls, text: str) -> "TaskMessage":
         """Return what a message says.
 
         Raises:
-            LetterFormatError: it is none that a task sends.
+            MessageFormatError: it is none that a task sends.
         """
         try:
             found = json.loads(text)
-            task, letter_id = str(found["task"]), str(found["id"])
+            task, message_id = str(found["task"]), str(found["id"])
             if "claim" not in found:
-                return cls(task, letter_id, found["body"])
+                return cls(task, message_id, found["body"])
             name, length = found["claim"]
-            return cls(task, letter_id, claim=Claim(str(name), int(length)))
+            return cls(task, message_id, claim=Claim(str(name), int(length)))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise LetterFormatError(f"no message of a task: {text[:100]!r}") from error
+            raise MessageFormatError(f"no message of a task: {text[:100]!r}") from error

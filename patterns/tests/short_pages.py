@@ -10,7 +10,7 @@ from lazulite_patterns_simulation import Simulation
 _PAGES_MAX = 1000
 
 
-class Stingy(Simulation):
+class ShortPages(Simulation):
     """Gives pages of these sizes in turn, however many entities are asked for. The first page is always empty."""
 
     def __init__(self, sizes: list[int]) -> None:

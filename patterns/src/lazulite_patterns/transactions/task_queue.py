@@ -1,4 +1,4 @@
-"""Start tasks, and carry them out: the protocols of a queue whose messages are tasks.
+"""Start tasks, and run them: the protocols of a queue whose messages are tasks.
 
 A message is removed after its task is done, and delivered again if the worker ends before. Beside the task, its
 visibility is renewed. A message that fails too often is copied to the poison queue, and then removed: it may be in both
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lazulite_patterns.effects.ambient import Sleep, Together
-from lazulite_patterns.effects.calls import Meanwhile, Within
+from lazulite_patterns.effects.ambient import Gather, Sleep
+from lazulite_patterns.effects.calls import WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, Receive, Remove, Send, Sent
@@ -19,7 +19,7 @@ from lazulite_patterns.indexes.deferred import show
 from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.transactions.claims import Claims
-from lazulite_patterns.transactions.letters import TEXT_BYTES_MAX, Letter, LetterFormatError
+from lazulite_patterns.transactions.messages import TEXT_BYTES_MAX, MessageFormatError, TaskMessage
 from lazulite_patterns.transactions.task import Task
 
 A = TypeVar("A")
@@ -32,7 +32,7 @@ _RENEWALS = 3
 
 
 @dataclass
-class Held:
+class Delivery:
     """A message that a worker has, with its latest receipt; None if another worker may have received it since."""
 
     queue: str
@@ -46,7 +46,7 @@ class Held:
             return
         try:
             extend = Extend(self.queue, self.message.id, self.receipt, self.visibility_seconds)
-            self.receipt = yield from perform(Within(extend, self.visibility_seconds))
+            self.receipt = yield from perform(WithTimeout(extend, self.visibility_seconds))
         except Rejected:
             self.receipt = None
         except ResultUnknown:
@@ -57,7 +57,7 @@ class Held:
         if self.receipt is None:
             return
         try:
-            yield from _certain(Remove(self.queue, self.message.id, self.receipt), attempts)
+            yield from _at_least_once(Remove(self.queue, self.message.id, self.receipt), attempts)
         except (Rejected, OutcomeUnknown) as error:
             _log.info("message %s is left to another worker: %s", self.message.id, error)
 
@@ -69,7 +69,7 @@ def _check_visibility(seconds: int) -> None:
 
 
 @dataclass(frozen=True)
-class Work:
+class TaskQueue:
     """The protocols of a queue. The class `Tasks`, synchronous and asynchronous, runs them.
 
     Attributes:
@@ -92,29 +92,29 @@ class Work:
         """Begin a task and send its message; return its id.
 
         Raises:
-            OutcomeUnknown: whether the message was sent is not known. The task may be carried out.
+            OutcomeUnknown: whether the message was sent is not known. The task may be run.
         """
-        letter = yield from task.begin(argument)
-        if self.claims is None or len(letter.json) <= TEXT_BYTES_MAX:
-            yield from self.send(letter)
+        message = yield from task.begin(argument)
+        if self.claims is None or len(message.json) <= TEXT_BYTES_MAX:
+            yield from self.send(message)
         else:
-            yield from self._claimed(letter, self.claims)
-        return letter.id
+            yield from self._send_by_claim(message, self.claims)
+        return message.id
 
-    def send(self, letter: Letter, delay_seconds: int = 0, attempts: Attempts | None = None) -> Protocol[Sent]:
+    def send(self, message: TaskMessage, delay_seconds: int = 0, attempts: Attempts | None = None) -> Protocol[Sent]:
         """Send a message, which no worker receives before the delay is over."""
         if attempts is None:
             attempts = yield from begin(self.policy)
-        return (yield from _certain(Send(self.queue, letter.text, delay_seconds), attempts))
+        return (yield from _at_least_once(Send(self.queue, message.text, delay_seconds), attempts))
 
-    def _claimed(self, letter: Letter, claims: Claims) -> Protocol[None]:
+    def _send_by_claim(self, message: TaskMessage, claims: Claims) -> Protocol[None]:
         """Send a message whose body is in a blob."""
-        check = yield from claims.check(letter)
-        assert check.claim is not None
+        reference = yield from claims.reference(message)
+        assert reference.claim is not None
         attempts = yield from begin(self.policy)
-        sent = yield from self.send(check, claims.hidden_seconds, attempts)
+        sent = yield from self.send(reference, claims.hidden_seconds, attempts)
         try:
-            yield from claims.put(check.claim.name, letter, attempts)
+            yield from claims.upload(reference.claim.name, message, attempts)
         except Rejected:
             yield from self.retract(sent)
             raise
@@ -123,10 +123,10 @@ class Work:
     def retract(self, sent: Sent) -> Protocol[None]:
         """Remove a message that no worker received."""
         message = Message(sent.id, sent.receipt, "", 0)
-        yield from Held(self.queue, message, sent.receipt, 0).remove((yield from begin(self.policy)))
+        yield from Delivery(self.queue, message, sent.receipt, 0).remove((yield from begin(self.policy)))
 
-    def once(self, visibility_seconds: int) -> Protocol[bool]:
-        """Receive one message and carry it out; False if there was none.
+    def handle_next(self, visibility_seconds: int) -> Protocol[bool]:
+        """Receive one message and handle it; False if there was none.
 
         Raises:
             Unavailable: the queue did not answer.
@@ -137,40 +137,42 @@ class Work:
             return True
         return False
 
-    def handle(self, message: Message, visibility_seconds: int) -> Protocol[None]:
-        """Carry out what a message says, and remove it; or leave it, if that fails."""
-        held = Held(self.queue, message, message.receipt, visibility_seconds)
+    def handle(self, received: Message, visibility_seconds: int) -> Protocol[None]:
+        """Run the task of a message, and remove it; or leave it, if that fails."""
+        delivery = Delivery(self.queue, received, received.receipt, visibility_seconds)
         failed: Exception | None = None
-        if message.dequeue_count <= self.max_dequeue:
+        if received.dequeue_count <= self.max_dequeue:
             try:
-                yield from perform(Meanwhile(self._carried_out(message), held.renew, visibility_seconds / _RENEWALS))
+                yield from perform(
+                    WithHeartbeat(self._run_task(received), delivery.renew, visibility_seconds / _RENEWALS)
+                )
             except Exception as error:  # noqa: BLE001 - whatever a task does, its worker goes on
                 failed = error
-                _log.warning("message %s, delivery %s: %r", message.id, message.dequeue_count, error)
-        if failed is not None and message.dequeue_count < self.max_dequeue:
+                _log.warning("message %s, delivery %s: %r", received.id, received.dequeue_count, error)
+        if failed is not None and received.dequeue_count < self.max_dequeue:
             return
         attempts = yield from begin(self.policy)
-        if failed is not None or message.dequeue_count > self.max_dequeue:
-            yield from self._poisoned(message, attempts)
-        yield from held.remove(attempts)
+        if failed is not None or received.dequeue_count > self.max_dequeue:
+            yield from self._move_to_poison(received, attempts)
+        yield from delivery.remove(attempts)
 
-    def all(self, visibility_seconds: int, workers: int) -> Protocol[int]:
-        """Carry out messages until none is visible; return their number."""
+    def drain(self, visibility_seconds: int, workers: int) -> Protocol[int]:
+        """Handle messages until none is visible; return their number."""
         _check_visibility(visibility_seconds)
-        drained = tuple(self._drained(visibility_seconds) for _ in range(workers))
-        return sum((yield from perform(Together(drained, workers))))
+        draining = tuple(self._drain(visibility_seconds) for _ in range(workers))
+        return sum((yield from perform(Gather(draining, workers))))
 
-    def forever(
+    def work(
         self, visibility_seconds: int, workers: int, idle_seconds: float, stop: Callable[[], bool]
     ) -> Protocol[None]:
-        """Carry out messages until `stop` returns True. If a worker fails, all end, and its error is raised."""
+        """Handle messages until `stop` returns True. If a worker fails, all end, and its error is raised."""
         _check_visibility(visibility_seconds)
         failures: list[Exception] = []
 
         def worker() -> Protocol[None]:
             while not (failures or stop()):
                 try:
-                    found = yield from self.once(visibility_seconds)
+                    found = yield from self.handle_next(visibility_seconds)
                 except (Unavailable, OutcomeUnknown) as error:
                     _log.warning("the queue does not answer: %s", error)
                     found = False
@@ -180,39 +182,39 @@ class Work:
                 if not found:
                     yield from perform(Sleep(idle_seconds))
 
-        yield from perform(Together(tuple(worker() for _ in range(workers)), workers))
+        yield from perform(Gather(tuple(worker() for _ in range(workers)), workers))
 
-    def _drained(self, visibility_seconds: int) -> Protocol[int]:
+    def _drain(self, visibility_seconds: int) -> Protocol[int]:
         count = 0
-        while (yield from self.once(visibility_seconds)):
+        while (yield from self.handle_next(visibility_seconds)):
             count += 1
         return count
 
-    def _carried_out(self, message: Message) -> Protocol[None]:
-        letter = Letter.of(message.text)
-        if (task := self.tasks.get(letter.task)) is None:
-            raise LetterFormatError(f"there is no task {letter.task}")
-        if letter.claim is None:
-            yield from task.carry_out(letter)
+    def _run_task(self, received: Message) -> Protocol[None]:
+        message = TaskMessage.of(received.text)
+        if (task := self.tasks.get(message.task)) is None:
+            raise MessageFormatError(f"there is no task {message.task}")
+        if message.claim is None:
+            yield from task.handle(message)
         elif self.claims is None:
-            raise LetterFormatError(f"there is no container for claim checks: {letter.claim}")
-        elif (whole := (yield from self.claims.redeem(letter, letter.claim))) is not None:
-            yield from task.carry_out(whole)
-            yield from self.claims.forget(letter.claim)
+            raise MessageFormatError(f"there is no container for claim checks: {message.claim}")
+        elif (whole := (yield from self.claims.download(message, message.claim))) is not None:
+            yield from task.handle(whole)
+            yield from self.claims.delete(message.claim)
 
-    def _poisoned(self, message: Message, attempts: Attempts) -> Protocol[None]:
+    def _move_to_poison(self, message: Message, attempts: Attempts) -> Protocol[None]:
         """Copy a message to the poison queue, which is created if it is absent."""
         copy = Send(self.poison, message.text)
         try:
-            yield from _certain(copy, attempts)
+            yield from _at_least_once(copy, attempts)
         except Rejected as rejected:
             if rejected.code != "QueueNotFound":
                 raise
-            yield from _certain(CreateQueue(self.poison), attempts)
-            yield from _certain(copy, attempts)
+            yield from _at_least_once(CreateQueue(self.poison), attempts)
+            yield from _at_least_once(copy, attempts)
 
 
-def _certain(effect: Effect[R], attempts: Attempts) -> Protocol[R]:
+def _at_least_once(effect: Effect[R], attempts: Attempts) -> Protocol[R]:
     """Perform an effect that may be done twice, until it is known that it was done.
 
     Raises:
