@@ -57,8 +57,6 @@ PAGES = sorted(
         ROOT / "benchmarks" / "README.md",
     )
 )
-REPORTS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "reports").glob("*.md"))
-"""Dated records, whose commands are not run."""
 PATTERNS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "patterns").rglob("*.md"))
 """Pages of the pattern library, whose own tests run their examples."""
 MOVED = {"/mnt/fast-disk": "fast-disk", "/tmp/tables": "tables"}

@@ -226,7 +226,7 @@ def test_the_base_image_is_an_argument_that_docs_pin_by_its_digest() -> None:
     assert image
     assert text("Dockerfile").count("FROM ") == 1
     assert f"${{LAZULITE_BASE:-{image[1]}}}" in text("compose.yaml")
-    manual = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
+    manual = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     assert f"docker buildx imagetools inspect {image[1]}" in manual
     assert f"--build-arg BASE={image[1]}@sha256:" in manual
     command = next(line for line in text("requirements.txt").splitlines() if "uv pip compile" in line).strip("# ")

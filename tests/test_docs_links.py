@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text
+from .docs_support import PAGES, PATTERNS, ROOT, page_text
 from .markdown import headings, links, without_fences
 from .protocol_reference import FOLDER
 
 INDEXES = ("README.md", "docs/README.md")
-RESULTS = ["benchmarks/RESULTS.md", "tests/fuzz/RESULTS.md", "examples/data/README.md"]
+RESULTS = ["benchmarks/RESULTS.md", "examples/data/README.md"]
 PROTOCOL = [str(page.relative_to(ROOT)) for page in sorted(FOLDER.glob("*.md"))]
-LINKING = [*PAGES, *REPORTS, *PATTERNS, *RESULTS, *PROTOCOL]
+LINKING = [*PAGES, *PATTERNS, *RESULTS, *PROTOCOL]
 PACKAGES = "app|auth|cli|engine|migration|protocol|records|server|service|settings|table|testing"
 _NAMED = re.compile(rf"`((?:src|tests|docs|examples|benchmarks|deploy|{PACKAGES})/[\w./-]+\.\w+)`")
 _NAMED_IN_SOURCE = re.compile(
@@ -70,5 +70,5 @@ def test_pages_named_by_a_source_exist() -> None:
 
 def test_every_page_is_linked_from_the_index() -> None:
     linked = {((ROOT / index).parent / link.target).resolve() for index in INDEXES for link in links(page_text(index))}
-    for page in {*PAGES, *REPORTS} - set(INDEXES):
+    for page in {*PAGES} - set(INDEXES):
         assert (ROOT / page).resolve() in linked, page

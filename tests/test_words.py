@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from .conformance.compatibility import read_sections
-from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text
+from .docs_support import PAGES, PATTERNS, ROOT, page_text
 from .markdown import sentences
 from .words import (
     docstrings,
@@ -24,7 +24,7 @@ SENTENCE_WORDS_MAX = 25
 PROTOCOL = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "protocol").glob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES + REPORTS + PROTOCOL + PATTERNS)
+@pytest.mark.parametrize("page", PAGES + PROTOCOL + PATTERNS)
 def test_sentences_of_a_page_are_short(page: str) -> None:
     assert long_sentences(page_text(page)) == []
 

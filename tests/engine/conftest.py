@@ -48,7 +48,7 @@ def dictionary(directory: Path) -> EngineFactory:
 
 
 def postgres(directory: Path, *, scripts: bool | None = None) -> EngineFactory:
-    """The scale-out engine, on an empty database."""
+    """The PostgreSQL engine, on an empty database."""
     settings = PostgresSettings(dsn=empty_database(), scripts=scripts)
     return EngineFactory(lambda clock: PostgresEngine(settings, clock), keeps=True)
 

@@ -21,7 +21,6 @@ from .targets import TARGETS
 _GRACE_SECONDS = 300
 """What a worker may take beyond its time to shorten what it found; then it hangs, which is a finding."""
 _COVERAGE = re.compile(r"cov: (\d+)")
-_RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 def _arguments() -> argparse.Namespace:
@@ -31,7 +30,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time (1)")
     parser.add_argument("--seed", type=int, default=1, help="of the random numbers (1)")
     parser.add_argument("--store", action="store_true", help="add findings, and what reached new code, to the corpus")
-    parser.add_argument("--results", action="store_true", help=f"write the table to {_RESULTS.name}")
     return parser.parse_args()
 
 
@@ -94,11 +92,6 @@ def main() -> int:
     ]
     lines = ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
     print("\n".join(lines))
-    if options.results:
-        title = (
-            f"# Fuzzing: {options.seconds:g} s over {len(names)} targets, {options.jobs} at a time, seed {options.seed}"
-        )
-        _RESULTS.write_text("\n".join([title, "", *lines, ""]), encoding="utf-8")
     return 0 if all(row[4] == "0" for row in rows) else 1
 
 

@@ -1,1 +1,1 @@
-"""The scale-out engine: any number of processes on one database that speaks PostgreSQL's wire protocol."""
+"""The PostgreSQL engine: any number of processes on one database that speaks PostgreSQL's wire protocol."""

@@ -1,4 +1,4 @@
-"""The scale-out engine: an `Engine` whose rows are in a database that speaks PostgreSQL's protocol.
+"""The PostgreSQL engine: an `Engine` whose rows are in a database that speaks PostgreSQL's protocol.
 
 A commit takes the first path whose precondition it meets; if that path writes nothing, it takes the last one.
 
