@@ -34,8 +34,9 @@ def test_the_operations_with_large_responses() -> None:
 async def test_only_pages_wait_for_their_turn(path: str, turns: int) -> None:
     taken = 0
 
-    async def begin_large() -> None:
+    async def begin_large(authenticated: bool) -> None:
         nonlocal taken
+        assert authenticated
         taken += 1
 
     accounts = AccountDirectory({}, None)

@@ -10,6 +10,7 @@ One task opens the store and closes it, so that an application belongs to the ev
 import asyncio
 import os
 import random
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -26,6 +27,8 @@ from lazulite.auth.accounts.document import AccountsError
 from lazulite.engine.contract import EngineError
 from lazulite.protocol.message import Service
 from lazulite.protocol.request_id import RequestIds
+from lazulite.server.admission.budgets import budgets_of
+from lazulite.server.admission.large_responses import large_responses
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.asgi.application import Application as Serve
 from lazulite.server.asgi.application import HttpApplication
@@ -224,10 +227,11 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
         if metrics is not None:
             logs.append(metrics)
         scheduler = FairScheduler()
+        begin_large = large_responses(scheduler, budgets_of(settings.limits, time.monotonic))
         stack.callback(scheduler.close)
         async with (
             open_store(settings, None if metrics is None else metrics.flushed) as store,
-            open_services(settings, store, scheduler) as services,
+            open_services(settings, store, scheduler, begin_large=begin_large) as services,
         ):
 
             def application(names: Sequence[str]) -> HttpApplication:

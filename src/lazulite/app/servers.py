@@ -14,6 +14,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Service
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server.admission.budgets import budgets_of
+from lazulite.server.admission.large_responses import large_responses
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.limits import Limits
 from lazulite.server.middleware.by_host import ByHost, Hosted
@@ -137,9 +138,12 @@ async def open_servers(
         ConfigError: the keys of an issuer cannot be read.
     """
     scheduler = FairScheduler()
-    async with open_services(settings, store, scheduler, makes=makes, prepare=prepare, clock=clock) as services:
+    budgets = budgets_of(settings.limits, time.monotonic)
+    begin_large = large_responses(scheduler, budgets)
+    async with open_services(
+        settings, store, scheduler, makes=makes, prepare=prepare, clock=clock, begin_large=begin_large
+    ) as services:
         servers: dict[tuple[str, ...], Server] = {}
-        budgets = budgets_of(settings.limits, time.monotonic)
         for names in settings.servers:
             own = settings.address(names[0])
             served = [services[name] for name in names]

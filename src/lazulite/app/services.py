@@ -33,7 +33,7 @@ from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.debug_log import DebugLog
 from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.observability.line_writer import Output
-from lazulite.service.definition import MakeBearer, ServiceDependencies
+from lazulite.service.definition import BeginLarge, MakeBearer, ServiceDependencies, begin_at_once
 from lazulite.service.fetching import FetchSource
 from lazulite.service.limits import QueryLimits
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
@@ -102,6 +102,7 @@ async def open_services(
     makes: Mapping[str, Make] = MAKES,
     prepare: Prepare | None = None,
     clock: Clock = system_clock,
+    begin_large: BeginLarge = begin_at_once,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -112,6 +113,7 @@ async def open_services(
         makes: what makes each service.
         prepare: makes the engine ready; None if it is.
         clock: the time now, for credentials, errors and messages.
+        begin_large: lets a large response begin.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -125,7 +127,7 @@ async def open_services(
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
             misdirected = MisdirectedClients(name, report)
-            made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note))
+            made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note, begin_large=begin_large))
         caches = _invalidations(made.values())
         if prepare is not None:
             await prepare(caches)
@@ -173,7 +175,6 @@ def _dependencies(
         bearer=bearer,
         fetch_source=fetch_source,
         schedule_fairly=scheduler.schedule_fairly,
-        begin_large=scheduler.begin_large,
         cache_ttl_seconds=CACHE_TTL_SECONDS if store.shared else None,
         primary=store.primary,
     )

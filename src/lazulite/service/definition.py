@@ -57,7 +57,12 @@ class SharedFields(TypedDict):
     limits: QueryLimits
 
 
-async def begin_at_once() -> None:
+BeginLarge: TypeAlias = Callable[[bool], Awaitable[None]]
+"""Returns when an operation may begin that holds much memory until its response is made. The argument tells whether the
+request has shown good credentials."""
+
+
+async def begin_at_once(_: bool) -> None:
     """Return at once: a process without a scheduler has no crowd."""
 
 
@@ -87,8 +92,7 @@ class ServiceDependencies:
     """Reads the sources of copies on other servers; None: the operator has allowed none."""
     schedule_fairly: Callable[[Operation], Operation] = lambda operation: operation
     """Schedules an operation that outlives its request."""
-    begin_large: Callable[[], Awaitable[None]] = begin_at_once
-    """Returns when an operation may begin that holds much memory until its response is made."""
+    begin_large: BeginLarge = begin_at_once
     cache_ttl_seconds: float | None = None
     """How long rows are cached; None: until they change, as each change goes through `ServiceContext.invalidations`."""
 

@@ -225,7 +225,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         if request.body_to_come is None and not route.compares_checksums:
             check_content_md5(request.headers, request.body)
         if route.makes_large_response:
-            await self._begin_large()
+            await self._begin_large(request.authenticated)
         if route.deadline is PAGE:
             call.deadline = self._end_of_page(seconds)
         operation = route.run(call)

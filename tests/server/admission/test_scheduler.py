@@ -435,39 +435,13 @@ def test_a_dispatcher_whose_loop_was_closed_is_collected_in_silence() -> None:
     coroutine.close()  # As its collection does; it raises what its end raises.
 
 
-async def test_few_of_a_crowd_of_large_works_are_begun() -> None:
-    """Each holds what it has made, so the others wait before they hold anything."""
-    scheduler = WatchedScheduler()
-    begun, most, ends = set[str](), 0, list[str]()
-
-    async def page(name: str) -> None:
-        nonlocal most
-        await scheduler.begin_large()
-        for _ in range(40):
-            begun.add(name)
-            most = max(most, len(begun))
-            await asyncio.sleep(0)
-        begun.discard(name)
-        ends.append(name)
-
-    await asyncio.gather(*(schedule_fairly(page(str(number)), scheduler, CpuMeter()) for number in range(200)))
-    assert len(ends) == 200
-    assert most <= BEGUN_MAX + 200 // 8
-
-
 async def test_other_work_has_its_turn_beside_a_crowd_that_does_not_end() -> None:
     scheduler = WatchedScheduler()
     works = (schedule_fairly(_work("crowd", 10**9, []), scheduler, CpuMeter()) for _ in range(2 * BEGUN_MAX))
     crowd = [asyncio.ensure_future(work) for work in works]
     await settle()
-    await scheduler.begin_large()
+    assert scheduler.is_crowded
     await scheduler.time_slice()
     for each in crowd:
         each.cancel()
     await asyncio.gather(*crowd, return_exceptions=True)
-
-
-async def test_large_work_begins_at_once_without_a_crowd() -> None:
-    scheduler = WatchedScheduler()
-    await scheduler.begin_large()
-    assert scheduler.entered == 0

@@ -4,8 +4,7 @@ Invariants:
 - Waiting work is admitted one at a time, in the order of arrival, for `_SLICES_IN_A_ROW` time slices. So all of it
   finishes, and work of some milliseconds ends before the next begins: a transaction is synced while the next is read.
 - A long work that has begun holds what it has made. While `BEGUN_MAX` of them wait, they come first, but for one turn
-  in `_TURNS_OF_BEGUN` of other work. What makes a large response calls `begin_large`, and so waits before it holds
-  anything.
+  in `_TURNS_OF_BEGUN` of other work. What makes a large response waits before it holds anything (`large_responses`).
 - While short requests are waiting, the scheduler backs off after each slice, `_BACK_OFF_RATIO` times as long as the
   slice took. So long work has a bounded share of the loop, and a short request waits for one slice.
 - Without such competition the scheduler does not back off: nothing is slower for want of competition.
@@ -125,10 +124,10 @@ class FairScheduler:
         if self._dispatcher is None:
             self._start()
 
-    async def begin_large(self) -> None:
-        """Return when work may begin that will hold much memory: at once, unless a crowd of long works is half done."""
-        if len(self._begun) >= BEGUN_MAX:
-            await self.time_slice()
+    @property
+    def is_crowded(self) -> bool:
+        """Whether a crowd of long works is half done."""
+        return len(self._begun) >= BEGUN_MAX
 
     async def time_slice(self, slices: int | None = None) -> None:
         """Return when the caller's time slice has come; `slices` as in `enter`."""
