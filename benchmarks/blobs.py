@@ -7,7 +7,7 @@ from benchmarks.catalogue import KEYS_MAX
 from benchmarks.load import run_asyncio
 from benchmarks.requests import Builder
 from benchmarks.workload import MARK, Workload
-from lazulite.blob.payload.marker import Marker, write_marker
+from lazulite.blob.requests.paging import Marker, write_marker
 
 CONTAINER, VERSION = "bench", "2021-12-02"
 BLOB_BYTES, BLOCK_BYTES = 1024, 4 << 20

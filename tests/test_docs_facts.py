@@ -19,14 +19,16 @@ from lazulite.auth.bearer import jwks
 from lazulite.auth.bearer import token as bearer
 from lazulite.blob import limits as blob_limits
 from lazulite.blob import names as blob_names
-from lazulite.blob.headers.preconditions import PRECONDITIONS, LeaseUse, Row, Use
+from lazulite.blob.batch import parts as blob_batch
+from lazulite.blob.blocks import block_list_xml
+from lazulite.blob.content.source_errors import UNMET, SourceUse
+from lazulite.blob.copies import copy_blob
 from lazulite.blob.model import blob as blob_row
 from lazulite.blob.model import block_id, copy_source, lease, tags
 from lazulite.blob.model.conditions import Outcome
-from lazulite.blob.operations import copy_blob, page_ranges
-from lazulite.blob.payload import batch as blob_batch
-from lazulite.blob.payload import block_list, tag_expression
-from lazulite.blob.transfers.unverified_source import UNMET, SourceUse
+from lazulite.blob.pages import get_page_ranges
+from lazulite.blob.payload import tag_expression
+from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, Row, Use
 from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
@@ -173,13 +175,13 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("length of a page blob", f"{blob_limits.PAGE_BLOB_BYTES_MAX // MIB**2} TiB"),
         ("committed blocks of a blob", blob_limits.BLOCKS_MAX),
         ("uncommitted blocks of a blob", blob_limits.UNCOMMITTED_BLOCKS_MAX),
-        ("entries of a block list", block_list.ENTRIES_MAX),
-        ("body with a block list", f"{block_list.BODY_BYTES_MAX // MIB} MiB"),
+        ("entries of a block list", block_list_xml.ENTRIES_MAX),
+        ("body with a block list", f"{block_list_xml.BODY_BYTES_MAX // MIB} MiB"),
         ("id of a block, bytes", block_id.ID_BYTES_MAX),
         ("range with a digest", f"{blob_limits.RANGE_DIGEST_BYTES_MAX // MIB} MiB"),
         ("blobs and prefixes in a page of a list", blob_limits.BLOBS_OF_LIST_MAX),
         ("containers in a page of a list", blob_limits.CONTAINERS_MAX),
-        ("ranges in a page of page ranges", page_ranges.RANGES_MAX),
+        ("ranges in a page of page ranges", get_page_ranges.RANGES_MAX),
         ("index tags of a blob", tags.TAGS_MAX),
         ("name of a tag, characters", f"1 to {tags.NAME_MAX}"),
         ("value of a tag, characters", tags.VALUE_MAX),

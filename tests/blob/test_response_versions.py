@@ -4,8 +4,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from lazulite.blob.headers.response import version_of
 from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.requests.response_headers import version_of
 from lazulite.blob.response_versions import (
     BLOB_ELEMENTS,
     HEADERS,

@@ -12,7 +12,7 @@ import pytest
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.blob import resource
-from lazulite.blob.call import Context
+from lazulite.blob.requests.call import Context
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.content.memory import ContentMemory

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from lazulite.app import services, worker, worker_supervisor
-from lazulite.blob.call import Context
+from lazulite.blob.requests.call import Context
 from lazulite.cli import main
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.content.file_writer import FileWriter

@@ -6,20 +6,20 @@ from dataclasses import replace
 from lazulite.blob.auth import requirements as may
 from lazulite.blob.auth.addressed import LIST_COMPONENT
 from lazulite.blob.auth.versions import CROSS_TENANT_SINCE, DELEGATION_SINCE
-from lazulite.blob.call import Call
-from lazulite.blob.headers.preconditions import PRECONDITIONS, LeaseUse, reader_of
-from lazulite.blob.limits import (
-    APPEND_BLOCK_BYTES_MAX,
-    PUT_BLOB_BYTES_MAX,
-    PUT_BLOCK_BYTES_MAX,
-    PUT_PAGE_BYTES_MAX,
-)
-from lazulite.blob.operations.account import create_website, get_account_information, reject_unbuilt
-from lazulite.blob.operations.append_blob import append_block, seal_blob
-from lazulite.blob.operations.batch import run_batch
-from lazulite.blob.operations.blocks import get_block_list, put_block
-from lazulite.blob.operations.change_blob import set_metadata, set_properties
-from lazulite.blob.operations.containers import (
+from lazulite.blob.batch.parts import BODY_BYTES_MAX
+from lazulite.blob.batch.run_batch import run_batch
+from lazulite.blob.blobs.delete_blob import delete_blob, undelete_blob
+from lazulite.blob.blobs.properties import set_metadata, set_properties
+from lazulite.blob.blobs.put_blob import TYPE, put_blob
+from lazulite.blob.blobs.read_blob import get_blob, get_metadata, get_properties
+from lazulite.blob.blobs.snapshots import snapshot_blob
+from lazulite.blob.blobs.tiers import set_tier
+from lazulite.blob.blocks import block_list_xml
+from lazulite.blob.blocks.append_blob import append_block, seal_blob
+from lazulite.blob.blocks.put_block import get_block_list, put_block
+from lazulite.blob.blocks.put_block_list import put_block_list
+from lazulite.blob.containers.account import create_website, get_account_information, reject_unbuilt
+from lazulite.blob.containers.containers import (
     create_container,
     delete_container,
     get_acl,
@@ -27,28 +27,28 @@ from lazulite.blob.operations.containers import (
     restore_container,
     set_acl,
 )
-from lazulite.blob.operations.containers import get_metadata as get_container_metadata
-from lazulite.blob.operations.containers import set_metadata as set_container_metadata
-from lazulite.blob.operations.copy_blob import abort_copy, copy_blob, put_blob_from_url
-from lazulite.blob.operations.delete_blob import delete_blob, undelete_blob
-from lazulite.blob.operations.find_blobs import find_blobs
-from lazulite.blob.operations.leases import lease_blob, lease_container
-from lazulite.blob.operations.lists import list_blobs, list_containers
-from lazulite.blob.operations.page_ranges import get_page_ranges
-from lazulite.blob.operations.pages import ACTION, LENGTH, put_page, set_page_properties
-from lazulite.blob.operations.put_blob import TYPE, put_blob
-from lazulite.blob.operations.put_block_list import put_block_list
-from lazulite.blob.operations.read_blob import get_blob, get_metadata, get_properties
-from lazulite.blob.operations.snapshots import snapshot_blob
-from lazulite.blob.operations.tags import get_tags, set_tags
-from lazulite.blob.operations.tiers import set_tier
-from lazulite.blob.payload import block_list
-from lazulite.blob.payload.batch import BODY_BYTES_MAX
+from lazulite.blob.containers.containers import get_metadata as get_container_metadata
+from lazulite.blob.containers.containers import set_metadata as set_container_metadata
+from lazulite.blob.containers.leases import lease_blob, lease_container
+from lazulite.blob.content.sources import SOURCE
+from lazulite.blob.content.structured_body import framing_bytes
+from lazulite.blob.copies.copy_blob import abort_copy, copy_blob, put_blob_from_url
+from lazulite.blob.limits import (
+    APPEND_BLOCK_BYTES_MAX,
+    PUT_BLOB_BYTES_MAX,
+    PUT_BLOCK_BYTES_MAX,
+    PUT_PAGE_BYTES_MAX,
+)
+from lazulite.blob.lists.list_blobs import list_blobs, list_containers
+from lazulite.blob.pages.get_page_ranges import get_page_ranges
+from lazulite.blob.pages.put_page import ACTION, LENGTH, put_page, set_page_properties
 from lazulite.blob.payload.service_properties import BLOB_PARTS
+from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, reader_of
 from lazulite.blob.resource import Kind
 from lazulite.blob.response_versions import known_headers
-from lazulite.blob.transfers.sources import SOURCE
-from lazulite.blob.transfers.structured_body import framing_bytes
+from lazulite.blob.tags.blob_tags import get_tags, set_tags
+from lazulite.blob.tags.find_blobs import find_blobs
 from lazulite.blob.versions import (
     BATCH_SINCE,
     CONTAINER_BATCH_SINCE,
@@ -278,7 +278,7 @@ _TABLE: tuple[Route[Call], ...] = (
         put_block_list,
         requires=None,
         requires_of=lambda call: may.block_requirement(call.version),
-        body=block_list.BODY_BYTES_MAX,
+        body=block_list_xml.BODY_BYTES_MAX,
         framing=framing_bytes,
     ),
     Route(

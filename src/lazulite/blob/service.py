@@ -5,8 +5,8 @@ from http import HTTPStatus
 
 from lazulite.blob.auth.credentials import BLOB_CREDENTIALS
 from lazulite.blob.auth.public_access import BlobPublicAccess
-from lazulite.blob.call import Call, Context, make_call, make_context
 from lazulite.blob.errors import MESSAGES
+from lazulite.blob.requests.call import Call, Context, make_call, make_context
 from lazulite.blob.resource import Resource, resource_of
 from lazulite.blob.routes import ROUTES, component
 from lazulite.blob.storage.garbage import UNTIDY_SPACE

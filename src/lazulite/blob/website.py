@@ -12,8 +12,8 @@ from urllib.parse import quote
 from lazulite.auth.grant import Grant
 from lazulite.blob.auth.requirements import LEVELS
 from lazulite.blob.auth.scope import BlobScope
-from lazulite.blob.call import Context
 from lazulite.blob.names import WEB
+from lazulite.blob.requests.call import Context
 from lazulite.blob.resource import named_path
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.addressing import Addressing

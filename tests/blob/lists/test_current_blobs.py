@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.blob.lists import current_blobs
+from lazulite.blob.lists.blob_list_xml import BlobPage, RowWriter
 from lazulite.blob.lists.current_blobs import CurrentBlobs
 from lazulite.blob.lists.listed import listed_blob
 from lazulite.blob.model.blob import NO_HEADERS, Blob, BlobType, ContentHeaders, Copy, Rehydration
 from lazulite.blob.model.lease import INFINITE, Lease
-from lazulite.blob.payload.listing import BlobPage, RowWriter
 
 NOW = 133 * 10**15
 SHAPES = (current_blobs._NAME, current_blobs._MD5, str(current_blobs._SAMPLE.length), current_blobs._SAMPLE.etag)

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.blob.lists import listing
+from lazulite.blob.lists.blob_list_xml import BlobPage, RowWriter
 from lazulite.blob.lists.current_blobs import CurrentBlobs
 from lazulite.blob.lists.page import ListRequest, Page
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.ledger import Ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER, list_row, snapshot_row, upload_rows, version_row
-from lazulite.blob.payload.listing import BlobPage, RowWriter
-from lazulite.blob.payload.marker import read_marker, write_marker
+from lazulite.blob.requests.paging import read_marker, write_marker
 from lazulite.blob.storage import walk
 from lazulite.blob.times import write_time
 from lazulite.engine.ordinal import ordinal

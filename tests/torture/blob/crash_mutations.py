@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Collection
 
-from lazulite.blob import call
+from lazulite.blob.blobs import delete_blob
+from lazulite.blob.content import sources
 from lazulite.blob.model import replacement
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import Ledger
 from lazulite.blob.model.retention import Retention
-from lazulite.blob.operations import delete_blob
+from lazulite.blob.requests import call
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.readers import Partition
-from lazulite.blob.transfers import sources
 from lazulite.engine.content.contract import ContentId, References
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.content.process_slots import ProcessSlots

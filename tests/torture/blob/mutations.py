@@ -8,14 +8,18 @@ from dataclasses import replace
 from types import ModuleType
 from uuid import UUID
 
-from lazulite.blob.headers.preconditions import Guarded, LeaseUse, Preconditions
+from lazulite.blob.blobs import creation, delete_blob, properties, tiers
+from lazulite.blob.blocks import append_blob, put_block
+from lazulite.blob.containers import leases
 from lazulite.blob.model.conditions import Conditions, Outcome
 from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
-from lazulite.blob.operations import append_blob, blocks, change_blob, creation, delete_blob, leases, pages, tags, tiers
 from lazulite.blob.operations.new_list import NewList
+from lazulite.blob.pages import put_page
+from lazulite.blob.requests.preconditions import Guarded, LeaseUse, Preconditions
 from lazulite.blob.storage.partitions import Partitions
+from lazulite.blob.tags import blob_tags
 
 
 def two_holders() -> None:
@@ -32,7 +36,7 @@ def two_holders() -> None:
 
 def unchecked_lease() -> None:
     """Let writes of a whole blob and of its properties keep the lease, and not ask for its id."""
-    _ask_no_id(change_blob, creation, delete_blob)
+    _ask_no_id(properties, creation, delete_blob)
 
 
 def unchecked_append() -> None:
@@ -42,12 +46,12 @@ def unchecked_append() -> None:
 
 def unchecked_pages() -> None:
     """Let Put Page do so."""
-    _ask_no_id(pages)
+    _ask_no_id(put_page)
 
 
 def unchecked_tags_and_blocks() -> None:
     """Let Set Blob Tags, Set Blob Tier and Put Block do so."""
-    _ask_no_id(blocks, tags, tiers)
+    _ask_no_id(put_block, blob_tags, tiers)
 
 
 def _ask_no_id(*modules: ModuleType) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from lazulite.blob.lists.blob_list_xml import is_plain, metadata_element
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, etag_of, read_blob
-from lazulite.blob.payload.listing import is_plain, metadata_element
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.http_date import format_http_date
 

@@ -1,9 +1,9 @@
 """One blob, snapshot or version as a list shows it. Source: reference §35."""
 
-from lazulite.blob.headers.response import tier_of
 from lazulite.blob.leasing import lease_facts
+from lazulite.blob.lists.blob_list_xml import ListedBlob
 from lazulite.blob.model.blob import Blob, BlobType
-from lazulite.blob.payload.listing import ListedBlob
+from lazulite.blob.requests.response_headers import tier_of
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.http_date import format_http_date
 

@@ -14,15 +14,15 @@ from contextlib import aclosing
 from functools import partial
 from itertools import accumulate
 
-from lazulite.blob.call import Context
+from lazulite.blob.lists.blob_list_xml import ListedPrefix, RowWriter
 from lazulite.blob.lists.common_prefixes import common_prefixes
 from lazulite.blob.lists.current_blobs import CurrentBlobs
 from lazulite.blob.lists.named import NamedBlobs
 from lazulite.blob.lists.page import ListRequest, Page
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.payload.listing import ListedPrefix, RowWriter
-from lazulite.blob.payload.marker import Marker
+from lazulite.blob.requests.call import Context
+from lazulite.blob.requests.paging import Marker
 from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
 from lazulite.blob.times import read_time, write_time

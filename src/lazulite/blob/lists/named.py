@@ -3,13 +3,13 @@
 from dataclasses import replace
 from operator import itemgetter
 
+from lazulite.blob.lists.blob_list_xml import ListedBlob
 from lazulite.blob.lists.listed import listed_blob, uncommitted_blob
 from lazulite.blob.lists.page import ListRequest
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.ledger import Ledger, read_ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER, SNAPSHOT, VERSION, number
-from lazulite.blob.payload.listing import ListedBlob
-from lazulite.blob.payload.marker import LAST_TIME
+from lazulite.blob.requests.paging import LAST_TIME
 from lazulite.blob.storage.walk import Walk
 from lazulite.blob.times import read_time, write_time
 from lazulite.service.time_slice import TimeSlice

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lazulite.blob.payload.marker import Marker
+from lazulite.blob.requests.paging import Marker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lazulite.blob.call import Context
+from lazulite.blob.blocks.block_list_xml import Entry, Source
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, StoredBlock, read_heads, write_blocks
 from lazulite.blob.model.ledger import Ledger, new_number, read_ledger
 from lazulite.blob.model.rows import LEDGER, list_row, list_rows, upload_rows
-from lazulite.blob.payload.block_list import Entry, Source
+from lazulite.blob.requests.call import Context
 from lazulite.blob.storage.readers import Partition
 from lazulite.engine.contract import UNKNOWN
 from lazulite.protocol.errors import ServiceError

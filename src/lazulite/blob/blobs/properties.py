@@ -1,0 +1,67 @@
+"""Set Blob Properties, Set Blob Metadata. Source: reference §36.4."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.replacement import keep_version
+from lazulite.blob.presence import online, present
+from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.request_headers import read_content_headers
+from lazulite.blob.requests.response_headers import version_of, written
+from lazulite.protocol.message import Response
+from lazulite.protocol.metadata import read_metadata
+
+Changed = Callable[[Blob, Draft], Blob]
+"""Takes a blob, whose lease and Last-Modified are up to date, to what it becomes."""
+
+
+async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
+    """Change the current blob, if its lease and the conditional headers allow it; return it as it is then.
+
+    Args:
+        call: the request.
+        changed: may change other rows, too.
+        rows: that `changed` is known to need.
+
+    Raises:
+        ServiceError: `BlobNotFound`, or 412.
+    """
+    last: list[Blob] = []
+
+    def decide(draft: Draft) -> None:
+        found = present(draft)
+        lease = call.preconditions.allow_write(found, draft.present)
+        last[:] = [changed(replace(found, lease=lease, modified=draft.modified), draft)]
+        draft.put_blob(last[0])
+
+    await call.commit(await call.container(), decide, *rows)
+    return last[0]
+
+
+async def set_properties(call: Call) -> Response:
+    """Replace the stored headers of the content, and clear each one that the request lacks."""
+    headers = read_content_headers(call.request.headers, stored_only=True)
+
+    def change(blob: Blob, _: Draft) -> Blob:
+        online(blob)
+        return replace(blob, headers=headers, copy=None)
+
+    return Response(200, version_of(await change_blob(call, change)))
+
+
+async def set_metadata(call: Call) -> Response:
+    """Replace the metadata."""
+    metadata, retention = read_metadata(call.request.headers), await call.retention()
+
+    def change(blob: Blob, draft: Draft) -> Blob:
+        online(blob)
+        if retention.versioning:
+            found = present(draft)
+            keep_version(draft, found)
+            draft.ledger = draft.ledger.share(found.holding)
+            blob = replace(blob, version=blob.modified)
+        return replace(blob, metadata=metadata, copy=None)
+
+    return Response(200, written(await change_blob(call, change)))

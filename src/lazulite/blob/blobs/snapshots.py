@@ -1,0 +1,52 @@
+"""Snapshot Blob. Source: reference §42.1."""
+
+from dataclasses import replace
+
+from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.replacement import keep_version
+from lazulite.blob.model.rows import snapshot_row
+from lazulite.blob.presence import online, present
+from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.response_headers import version_of
+from lazulite.blob.times import write_time
+from lazulite.protocol.message import Response
+from lazulite.protocol.metadata import read_metadata
+
+
+async def snapshot_blob(call: Call) -> Response:
+    """Keep the current blob as a snapshot. Metadata of the request are those of the snapshot alone.
+
+    A lease does not stop it. Where versions are kept, the current blob gets a new one.
+    """
+    metadata, retention = read_metadata(call.request.headers), await call.retention()
+    first = call.context.clock()
+    last: list[tuple[Blob, Blob, int]] = []
+
+    def decide(draft: Draft) -> None:
+        found = present(draft)
+        call.preconditions.allow_write(found, draft.present)
+        online(found)
+        time = first
+        while draft.value(snapshot_row(time)) is not None:
+            time += 1
+        snapshot = replace(found, lease=None, version=0)
+        if metadata:
+            snapshot = replace(snapshot, metadata=metadata, modified=draft.modified)
+        draft.put(snapshot_row(time), snapshot.to_bytes())
+        draft.ledger = replace(draft.ledger.share(found.holding), snapshots=draft.ledger.snapshots + 1)
+        current = replace(found, epoch=found.epoch + 1) if found.type is BlobType.PAGE else found
+        if retention.versioning:
+            keep_version(draft, found)
+            draft.ledger = draft.ledger.share(found.holding)
+            current = replace(current, version=max(draft.now, found.version + 1))
+        if current is not found:
+            draft.put_blob(current)
+        last[:] = [(snapshot, current, time)]
+
+    await call.commit(await call.container(), decide)
+    snapshot, current, time = last[0]
+    pairs = [*version_of(snapshot), ("x-ms-snapshot", write_time(time)), ("x-ms-request-server-encrypted", "false")]
+    if current.version:
+        pairs.append(("x-ms-version-id", write_time(current.version)))
+    return Response(201, pairs)

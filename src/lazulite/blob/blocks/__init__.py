@@ -1,0 +1,1 @@
+"""The operations on blocks of block blobs and append blobs."""

@@ -1,0 +1,117 @@
+"""Append Block and Append Blob Seal. Source: reference §36.3."""
+
+from dataclasses import replace
+
+from lazulite.blob.blobs.properties import change_blob
+from lazulite.blob.blobs.put_blob import check_length
+from lazulite.blob.content.digests import APPEND_BLOCK
+from lazulite.blob.content.receiving import Received, checked_headers, commit_received, receive
+from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
+from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.block import Block, write_blocks
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.rows import list_row
+from lazulite.blob.presence import present
+from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.request_headers import read_number
+from lazulite.blob.requests.response_headers import version_of, written
+from lazulite.engine.content.contract import Owner
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.message import Response
+
+_POSITION, _MOST = "x-ms-blob-condition-appendpos", "x-ms-blob-condition-maxsize"
+_SEALED = ("x-ms-blob-sealed", "true")
+
+
+async def append_block(call: Call) -> Response:
+    """Append a block to an append blob."""
+    check_length(call, limit_of(APPEND_BLOCK_BYTES_BY_VERSION, call.version))
+    appending = Appending(call)
+    container = await call.container()
+    owner = Owner(container.space, call.resource.blob)
+    if call.request.body_to_come is not None:
+        await call.decide_early(container, appending.check)
+    received = await receive(call, owner, APPEND_BLOCK)
+    if not received.length:
+        raise invalid_header("Content-Length", "0")
+    stored = await call.context.partitions.get(container.space, call.resource.blob)
+    likely = [] if stored is None else [list_row(stored.list, stored.length + received.length)]
+    await commit_received(
+        call.context.contents,
+        received,
+        lambda: call.commit(container, lambda draft: appending.append(draft, received), *likely),
+    )
+    return appending.response(*checked_headers(call, received.digests))
+
+
+async def seal_blob(call: Call) -> Response:
+    """Seal an append blob: it takes no more blocks."""
+    position = read_number(call.request.headers, _POSITION)
+
+    def seal(blob: Blob, _: Draft) -> Blob:
+        _require_append(blob)
+        _require_position(blob, position)
+        return replace(blob, sealed=True)
+
+    return Response(200, [*version_of(await change_blob(call, seal)), _SEALED])
+
+
+class Appending:
+    """One block on its way to the end of an append blob.
+
+    Args:
+        call: for its preconditions.
+
+    Raises:
+        ServiceError: 400.
+    """
+
+    def __init__(self, call: Call) -> None:
+        headers = call.request.headers
+        self._preconditions = call.preconditions
+        self._position, self._most = read_number(headers, _POSITION), read_number(headers, _MOST)
+        self._offset = 0
+        self._blob: Blob | None = None
+
+    def check(self, draft: Draft) -> Blob:
+        """Return the blob as it is to be changed. Raises `ServiceError` if what is stored does not allow it."""
+        found = present(draft)
+        _require_append(found)
+        lease = self._preconditions.allow_write(found, draft.present)
+        if found.sealed:
+            raise ServiceError("BlobIsSealed")
+        _require_position(found, self._position)
+        if found.blocks >= BLOCKS_MAX:
+            raise ServiceError("BlockCountExceedsLimit")
+        return replace(found, lease=lease, modified=draft.modified)
+
+    def append(self, draft: Draft, received: Received) -> None:
+        """Append a block that was received. Raises as `check`."""
+        blob = self.check(draft)
+        length = blob.length + received.length
+        if self._most is not None and length > self._most:
+            raise ServiceError("MaxBlobSizeConditionNotMet")
+        block = Block("", received.length, received.number, received.inline)
+        draft.put(list_row(blob.list, length), write_blocks(blob.length, [block]))
+        self._offset = blob.length
+        self._blob = replace(blob, length=length, blocks=blob.blocks + 1, copy=None)
+        draft.put_blob(self._blob)
+
+    def response(self, *digests: tuple[str, str]) -> Response:
+        """Return the response to the block that was appended last."""
+        blob = self._blob
+        if blob is None:
+            raise ValueError("no block was appended")
+        counted = ("x-ms-blob-append-offset", str(self._offset)), ("x-ms-blob-committed-block-count", str(blob.blocks))
+        return Response(201, written(blob, *digests, *counted))
+
+
+def _require_append(blob: Blob) -> None:
+    if blob.type is not BlobType.APPEND:
+        raise ServiceError("InvalidBlobType")
+
+
+def _require_position(blob: Blob, position: int | None) -> None:
+    if position is not None and position != blob.length:
+        raise ServiceError("AppendPositionConditionNotMet")

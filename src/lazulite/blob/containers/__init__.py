@@ -1,0 +1,1 @@
+"""The operations on containers and on the account."""

@@ -1,0 +1,1 @@
+"""The bytes of blobs, in and out, and their digests."""

@@ -1,0 +1,1 @@
+"""A request on its way: its call, headers, preconditions and paging."""

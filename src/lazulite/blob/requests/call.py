@@ -1,0 +1,228 @@
+"""One request on its way through the Blob service, once it is authenticated."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.accounts.switches import DEFAULTS, Switches
+from lazulite.auth.grant import Grant, Requirement, permits
+from lazulite.blob.auth.requirements import READ_TAGS
+from lazulite.blob.headers.unsupported import reject_unsupported
+from lazulite.blob.inner import Inner
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.draft import Decide, Draft, RowNeededError
+from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.rows import CURRENT, LEDGER, snapshot_row, version_row
+from lazulite.blob.requests.preconditions import NO_PRECONDITIONS, Preconditions
+from lazulite.blob.requests.request_headers import IF_TAGS
+from lazulite.blob.resource import Kind, Resource
+from lazulite.blob.storage.catalog import Catalog, Container
+from lazulite.blob.storage.changes import Changes
+from lazulite.blob.storage.expiry import remove_expired
+from lazulite.blob.storage.garbage import Garbage
+from lazulite.blob.storage.partitions import Partitions
+from lazulite.blob.storage.references import references
+from lazulite.blob.storage.uploads import Uploads, day_of
+from lazulite.blob.times import read_time
+from lazulite.engine.content.contract import ContentStore
+from lazulite.engine.contract import Clock
+from lazulite.protocol.addressing import Address, Addressing
+from lazulite.protocol.clock import until_9999
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.protocol.steps import Steps
+from lazulite.service.call import ServiceCall
+from lazulite.service.catalog_context import CatalogContext
+from lazulite.service.definition import ServiceDependencies
+from lazulite.service.fetching import FetchSource
+from lazulite.service.routing import component_of
+from lazulite.service.time_slice import TimeSlice
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(CatalogContext[Container]):
+    """Everything that the operations of the Blob service work with."""
+
+    catalog: Catalog
+    present: Clock
+    """The time by which leases end: that of the database, if several processes share one."""
+    partitions: Partitions
+    contents: ContentStore
+    garbage: Garbage
+    changes: Changes
+    uploads: Uploads
+    accounts: AccountDirectory
+    addressing: Addressing
+    inner: "Inner[Call]"
+    fetch_source: FetchSource | None
+    """Reads the sources of copies on other servers; None: there are none."""
+    owns_store: bool
+    """Whether this process has the store, and not a primary."""
+
+    async def start(self) -> None:
+        """Finish what a crash interrupted."""
+        await CatalogContext.start(self)
+        if self.owns_store:
+            await self.contents.sweep(lambda owner: references(self.engine, owner))
+            self.garbage.begin_search()
+
+    async def maintain(self) -> None:
+        """Remove what was kept long enough; give up uploads and lists that were not finished in time."""
+        await self.catalog.remove_expired()
+        await remove_expired(self.partitions, self.uploads, self.changes, day_of(self.clock()))
+
+
+def make_context(dependencies: ServiceDependencies) -> Context:
+    """Return the context of the Blob service.
+
+    Raises:
+        ValueError: the process has no store for contents.
+    """
+    engine, contents = dependencies.engine, dependencies.contents
+    if contents is None:
+        raise ValueError("the Blob service needs a store for contents")
+    shared = dependencies.shared("blob")
+    present = None if dependencies.present is None else until_9999(dependencies.present)
+    partitions = Partitions(engine, shared["clock"], remote=dependencies.primary is not None, present=present)
+    garbage = Garbage(engine, contents, partitions, shared["clock"])
+    return Context(
+        **shared,
+        catalog=Catalog(engine, shared["clock"], contents, dependencies.ttl),
+        present=present or shared["clock"],
+        partitions=partitions,
+        contents=contents,
+        garbage=garbage,
+        changes=Changes(partitions, garbage),
+        uploads=Uploads(engine),
+        accounts=dependencies.accounts,
+        addressing=dependencies.addressing,
+        inner=Inner(),
+        fetch_source=dependencies.fetch_source,
+        owns_store=dependencies.primary is None,
+    )
+
+
+@dataclass(slots=True)
+class Call(ServiceCall[Context, Resource]):
+    """An authenticated request of the Blob service."""
+
+    preconditions: Preconditions = NO_PRECONDITIONS
+    """Its conditional headers and lease id, as far as its route knows them."""
+
+    def admit(self, requirement: Requirement | None) -> None:
+        """See `ServiceCall.admit`. A condition on tags tells of them, so it needs the permission to read them."""
+        ServiceCall.admit(self, requirement)
+        if IF_TAGS in self.request.headers and self.resource.kind is Kind.BLOB:
+            self.authorize(READ_TAGS)
+
+    def hide_tags(self, blob: Blob) -> Blob:
+        """Return a blob as the request may see it: without tags, if it may not read them."""
+        if not blob.tags or permits(self.grant, READ_TAGS, self.resource.name):
+            return blob
+        return replace(blob, tags=())
+
+    async def container(self) -> Container:
+        """Return the addressed container, perhaps from the cache. Raises `ContainerNotFound`."""
+        catalog, name = self.context.catalog, self.resource.container
+        return catalog.cached(self.account, name) or await catalog.require(self.account, name)
+
+    @property
+    def row(self) -> str:
+        """The row that the request addresses: the current blob, a snapshot or a version.
+
+        The id of a version may be that of the current one: `find` and `Draft.row_of` tell.
+
+        Raises:
+            ServiceError: `InvalidQueryParameterValue`.
+        """
+        snapshot, version = self.parameters.get("snapshot"), self.parameters.get("versionid")
+        if snapshot and version:
+            raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", "versionid")])
+        if snapshot:
+            return snapshot_row(read_time("snapshot", snapshot))
+        return version_row(read_time("versionid", version)) if version else CURRENT
+
+    async def commit(self, container: Container, decide: Decide, *rows: str) -> Draft:
+        """Change the addressed blob; see `Changes.commit`."""
+        return await self.context.changes.commit((container.space, self.resource.blob), decide, *rows)
+
+    async def decide_early(self, container: Container, decide: Callable[[Draft], object], *rows: str) -> None:
+        """Reject a request by what is stored, before its body comes or anything is written. The commit decides anew.
+
+        Args:
+            container: that the request addresses.
+            decide: rejects the request.
+            rows: that `decide` needs, beside the ledger and the current blob. If it needs others, nothing is rejected.
+
+        Raises:
+            ServiceError: an error of `decide`.
+        """
+        rows = (LEDGER, CURRENT, *rows)
+        stored = [await self.context.engine.get(container.space, self.resource.blob, row) for row in rows]
+        with suppress(RowNeededError):
+            decide(Draft(rows, stored, self.context.clock(), self.context.present()))
+
+    @property
+    def switches(self) -> Switches:
+        """What the account lets its blobs do."""
+        account = self.context.accounts.get(self.account)
+        return DEFAULTS if account is None else account.switches
+
+    async def retention(self) -> Retention:
+        """Return what the account keeps of overwritten and deleted blobs, before such a blob is kept.
+
+        Raises:
+            ServiceError: `ContainerNotFound`.
+        """
+        properties = await self.context.properties.get(self.account)
+        policy = properties.blob.delete_retention
+        if not policy.enabled or not policy.days:
+            return Retention(self.switches.versioning)
+        retention = Retention(self.switches.versioning, policy.days, policy.allow_permanent_delete)
+        container = await self.container()
+        day = day_of(retention.expiry(self.context.clock())) + 1
+        await self.context.uploads.look_on(day, (container.space, self.resource.blob))
+        return retention
+
+    async def find(self, container: Container) -> Blob:
+        """Return the addressed blob, snapshot or version. Raises as `locate`."""
+        return (await self.locate(container))[1]
+
+    async def locate(self, container: Container) -> tuple[str, Blob]:
+        """Return the row of the addressed blob, snapshot or version, and what it has; see `Partitions.locate`.
+
+        Raises:
+            ServiceError: `BlobNotFound`, or as `row`.
+        """
+        row, blob = await self.context.partitions.locate(container.space, self.resource.blob, self.row)
+        if blob is None:
+            raise ServiceError("BlobNotFound")
+        return row, blob
+
+    async def in_slices(self, steps: Steps[T]) -> T:
+        """Run work in steps, others having the loop in between."""
+        return await TimeSlice(self.context.limits.slice_seconds, self.context.monotonic).run(steps)
+
+
+def make_call(
+    context: Context,
+    request: Request,
+    address: Address,
+    parameters: Mapping[str, str],
+    version: str,
+    grant: Grant,
+    resource: Resource,
+    method: str,
+) -> Call:
+    """Return a call.
+
+    Raises:
+        ServiceError: `UnsupportedHeader`, or as `Resource.check`.
+    """
+    reject_unsupported(request.headers, component_of(parameters))
+    resource.check(method, parameters)
+    return Call(context, request, address, parameters, version, grant, resource, method)

@@ -1,0 +1,45 @@
+"""Set and Get Blob Tags. Source: reference §43."""
+
+from dataclasses import replace
+
+from lazulite.blob.content.digests import SET_BLOB_TAGS, take_in
+from lazulite.blob.content.receiving import digests_of
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.rows import CURRENT, SNAPSHOT
+from lazulite.blob.payload.tags import read_tags, write_tags
+from lazulite.blob.presence import present
+from lazulite.blob.requests.call import Call
+from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
+from lazulite.protocol.message import Response
+from lazulite.service.responses import XML_TYPE
+
+
+async def get_tags(call: Call) -> Response:
+    """Return the tags of a blob, snapshot or version."""
+    blob = await call.find(await call.container())
+    call.preconditions.allow_read(blob, call.context.present())
+    return Response(200, [XML_TYPE], write_tags(dict(blob.tags)))
+
+
+async def set_tags(call: Call) -> Response:
+    """Replace the tags of a blob or version. Its ETag and Last-Modified stay."""
+    row = call.row
+    digests = digests_of(call, SET_BLOB_TAGS)
+    await call.in_slices(take_in(digests, call.request.body))
+    tags = read_tags(call.request.body)
+    container = await call.container()
+    partition = container.space, call.resource.blob
+    indexed, rows = NOT_INDEXED, [] if row == CURRENT else [row]
+
+    def decide(draft: Draft) -> None:
+        addressed = draft.row_of(row)
+        blob = present(draft, addressed)
+        lease = call.preconditions.allow_write(blob, draft.present)
+        indexed.check(draft.now)
+        draft.put(addressed, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
+
+    if tags and not row.startswith(SNAPSHOT):
+        await call.decide_early(container, decide, *rows)
+        indexed = await index_tags(call.context.engine, partition, tags, call.context.clock())
+    await call.commit(container, decide, *rows)
+    return Response(204)

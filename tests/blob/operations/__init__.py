@@ -1,1 +1,0 @@
-"""The operations of the Blob service, without a connection."""
