@@ -212,6 +212,18 @@ def test_rejections(arguments: list[str], reason: str, location: Path, capsys: p
     assert (output.out, output.err) == ("", f"lazulite: {reason}\n")
 
 
+def test_an_account_of_the_environment_is_changed_there(
+    location: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAZULITE_ACCOUNTS", "given:" + base64.b64encode(bytes(64)).decode())
+    main(["account", "add", "stored", "-l", str(location)])
+    capsys.readouterr()
+    for action in (["show"], ["set", "--versioning", "on"], ["remove"], ["rotate-key", "--key", "1"]):
+        assert main(["account", action[0], "given", *action[1:], "-l", str(location)]) == 1
+        assert "account given comes from the environment, not from " in capsys.readouterr().err
+    assert main(["account", "show", "stored", "-l", str(location)]) == 0
+
+
 def test_a_damaged_file_is_rejected(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     location.mkdir()
     account_file(location).path.write_text("{")

@@ -17,7 +17,7 @@ from lazulite.cli.errors import CommandError
 from lazulite.engine.contract import EngineError
 from lazulite.protocol.clock import system_clock
 from lazulite.server.control_socket import COUNT_RESOURCES, REMOVE_DATA, ControlError, ask
-from lazulite.settings.config import DEVELOPMENT_OFF, ConfigError, database_from, store_path
+from lazulite.settings.config import DEVELOPMENT_OFF, ConfigError, accounts_from, database_from, store_path
 
 Environment: TypeAlias = Mapping[str, str]
 
@@ -29,10 +29,23 @@ def run(args: Namespace, environ: Environment) -> int:
         if args.name is None:
             raise CommandError(f'name the account (see "lazulite account {args.action} --help")', 2)
     try:
-        _ACTIONS[args.action](args, account_store(args, environ), environ)
+        store = account_store(args, environ)
+        if args.action not in ("list", "add"):
+            _reject_unstored(args.name, store, environ)
+        _ACTIONS[args.action](args, store, environ)
     except (AccountsError, ConfigError, ControlError, EngineError) as error:
         raise CommandError(error) from None
     return 0
+
+
+def _reject_unstored(name: str, store: AccountStore, environ: Environment) -> None:
+    """Reject a change of an account that only the environment has.
+
+    Raises:
+        CommandError: there is such an account.
+    """
+    if name in accounts_from(environ) and name not in (store.stored() or ()):
+        raise CommandError(f"account {name} comes from the environment, not from {store.name}; change it there")
 
 
 def _add(args: Namespace, store: AccountStore, _: Environment) -> None:

@@ -42,7 +42,8 @@ def reject_damaged(findings: Findings, name: str, report: Callable[[str], None])
     for problem in findings.problems:
         report(problem)
     if findings.problem_count:
-        raise CommandError(f"{name} is damaged: {findings.problem_count} problems; restore it from a backup")
+        noun = "problem" if findings.problem_count == 1 else "problems"
+        raise CommandError(f"{name} is damaged: {findings.problem_count} {noun}; restore it from a backup")
 
 
 def summary(findings: Findings) -> Iterator[str]:
