@@ -10,7 +10,7 @@ import re
 
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
-from lazulite.server.http.encoder import CONTINUE, REASON_MAX
+from lazulite.server.http.outbound import CONTINUE, REASON_MAX
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.limits import Limits
 from tests.server.wire import Record, Transport

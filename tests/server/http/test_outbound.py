@@ -1,10 +1,165 @@
-"""What a client is called."""
+"""Responses as bytes, sent together in order and without delay; what a client is called."""
 
 import asyncio
 
 import pytest
 
-from lazulite.server.http.outbound import client_address
+from lazulite.protocol.message import Response
+from lazulite.server.http.outbound import (
+    ANSWERS_MAX,
+    REASON_MAX,
+    SECONDS_MAX,
+    WriteBatcher,
+    body_of,
+    client_address,
+    encode_head,
+)
+from tests.server.wire import Clock
+
+
+def head(response: Response, *, keep_alive: bool = True, http_1_0: bool = False) -> bytes:
+    return encode_head(response, keep_alive=keep_alive, http_1_0=http_1_0)
+
+
+def test_reason_phrases_are_the_services() -> None:
+    assert head(Response(413)).startswith(b"HTTP/1.1 413 Request Entity Too Large\r\n")
+    assert head(Response(799)).startswith(b"HTTP/1.1 799 \r\n")
+
+
+def test_a_response_may_have_a_phrase_of_its_own() -> None:
+    assert head(Response(404, reason="Not here.")).startswith(b"HTTP/1.1 404 Not here.\r\nContent-Length: 0\r\n")
+
+
+@pytest.mark.parametrize(
+    ("reason", "phrase"),
+    [
+        ("one\nRequestId:x\nTime:y", b"one"),
+        ("one\r\nSet-Cookie: x", b"one"),
+        ("one\rtwo", b"one"),
+        ("o\0n\te\x7f\x1b", b"o?n?e??"),
+        ("\u2603\u00e9\x85\u2028", b"????"),
+        ("\n", b"Bad Request"),
+        ("x" * 100_000, b"x" * REASON_MAX),
+    ],
+)
+def test_a_phrase_is_one_short_line_of_ascii(reason: str, phrase: bytes) -> None:
+    assert head(Response(400, reason=reason)) == b"HTTP/1.1 400 " + phrase + b"\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_headers_stay_in_order() -> None:
+    assert head(Response(200, [("B", "1"), ("a", "2"), ("B", "3")], b"xy")) == (
+        b"HTTP/1.1 200 OK\r\nB: 1\r\na: 2\r\nB: 3\r\nContent-Length: 2\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize("break_", ["\r\n", "\n", "\r", "\r\n\r\n", "\0"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_no_value_starts_another_line(break_: str, place: int) -> None:
+    evil = f"a{break_}Set-Cookie: x"
+    field = (evil, "v") if place == 0 else ("n", evil)
+    raw = head(Response(200, [field]))
+    assert raw.count(b"\r\n") == raw.count(b"\n") == raw.count(b"\r") == 4
+    assert b"\0" not in raw
+
+
+def test_characters_beyond_latin_1_are_replaced() -> None:
+    assert b"X: ?\xe9" in head(Response(200, [("X", "\u2603é")]))
+
+
+def test_connection() -> None:
+    assert b"Connection" not in head(Response(200))
+    assert b"\r\nConnection: close\r\n" in head(Response(200), keep_alive=False)
+    assert b"\r\nConnection: close\r\n" in head(Response(200), keep_alive=False, http_1_0=True)
+    assert b"\r\nConnection: keep-alive\r\n" in head(Response(200), http_1_0=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "length", "body"),
+    [
+        (200, "GET", b"3", b"abc"),
+        (200, "HEAD", b"3", b""),
+        (204, "GET", b"0", b""),
+        (304, "GET", None, b""),
+        (404, "HEAD", b"3", b""),
+    ],
+)
+def test_bodies_and_their_lengths(status: int, method: str, length: bytes | None, body: bytes) -> None:
+    response = Response(status, [], b"abc")
+    raw = head(response)
+    assert body_of(response, method) == body
+    assert (b"Content-Length" in raw) == (length is not None)
+    if length is not None:
+        assert b"Content-Length: " + length + b"\r\n" in raw
+
+
+class Sink(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.closing = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+
+async def test_what_is_posted_leaves_at_the_end_of_the_turn_in_order() -> None:
+    write_batcher, one, other = WriteBatcher(Clock()), Sink(), Sink()
+    write_batcher.post(one, b"1")
+    write_batcher.post(other, b"2")
+    write_batcher.post(one, b"3")
+    assert one.written == other.written == []
+    await asyncio.sleep(0)
+    assert (one.written, other.written) == ([b"1", b"3"], [b"2"])
+    write_batcher.post(one, b"4")
+    await asyncio.sleep(0)
+    assert one.written[-1] == b"4"
+
+
+async def test_not_more_than_so_many_wait() -> None:
+    write_batcher, sink = WriteBatcher(Clock()), Sink()
+    for _ in range(ANSWERS_MAX):
+        write_batcher.post(sink, b"x")
+    assert len(sink.written) == ANSWERS_MAX
+
+
+async def test_a_long_turn_is_not_waited_for() -> None:
+    clock, sink = Clock(), Sink()
+    write_batcher = WriteBatcher(clock)
+    write_batcher.post(sink, b"1")
+    clock.now_s += SECONDS_MAX
+    write_batcher.post(sink, b"2")
+    assert sink.written == [b"1", b"2"]
+
+
+async def test_who_has_left_gets_nothing() -> None:
+    write_batcher, sink = WriteBatcher(Clock()), Sink()
+    write_batcher.post(sink, b"1")
+    sink.closing = True
+    await asyncio.sleep(0)
+    assert sink.written == []
+
+
+async def test_an_answer_that_finds_no_memory_takes_no_other_with_it() -> None:
+    class Exhausted(Sink):
+        aborted = False
+
+        def write(self, data: bytes | bytearray | memoryview) -> None:
+            raise MemoryError
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    write_batcher, one, other = WriteBatcher(Clock()), Exhausted(), Sink()
+    write_batcher.post(one, b"1")
+    write_batcher.post(other, b"2")
+    write_batcher.send()
+    assert one.aborted
+    assert other.written == [b"2"]
 
 
 @pytest.mark.parametrize(

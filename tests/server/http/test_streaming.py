@@ -10,7 +10,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response
 from lazulite.server.http.connection import Connection
-from lazulite.server.http.encoder import CONTINUE
+from lazulite.server.http.outbound import CONTINUE
 from lazulite.server.limits import Limits
 from tests.server.http.test_connection import GET, HOST, statuses
 from tests.server.wire import Wire, settle

@@ -16,8 +16,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError
 from lazulite.server.admission.body_budget import SMALL_BODY_BYTES, BodyBudget
 from lazulite.server.asgi.messages import Message, Receive
-from lazulite.server.http.body_pace import BodyPace
-from lazulite.server.http.timeouts import TICK_SECONDS
+from lazulite.server.http.timeouts import TICK_SECONDS, BodyPace
 from lazulite.server.limits import Limits
 
 _LENGTH_DIGITS_MAX = 18

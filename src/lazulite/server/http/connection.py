@@ -14,29 +14,89 @@ Invariants:
 
 import asyncio
 import math
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.server.http.connection_parts import ConnectionParts
-from lazulite.server.http.encoder import CONTINUE
-from lazulite.server.http.outbound import OutboundStream, client_address
+from lazulite.server.http.exchange import cancel, leave, reject, respond, respond_at_once, start
+from lazulite.server.http.outbound import CONTINUE, OutboundStream, client_address
+from lazulite.server.http.parser import Reading
 from lazulite.server.http.pending_request import PendingRequest
-from lazulite.server.http.request_task import cancel, leave, respond_at_once, start
-from lazulite.server.http.response_sender import reject
 from lazulite.server.http.server_state import ServerState
-from lazulite.server.http.states import TRANSITIONS, Event, State
-from lazulite.server.http.timeout_actions import ACTIONS
+from lazulite.server.http.states import TRANSITIONS, Action, Event, State
 
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that get that answer at a time; beyond them, a connection is just closed."""
 
 _AT_ONCE_MAX = 16
 """Requests that are responded to in one go; then other connections come first. Today's services respond at once only to
-a request that came alone (`whole_reader`)."""
+a request that came alone (`WholeReader`)."""
 
 # Looked up once: members of an Enum are found by Python code, several times for each request.
 _BODY = State.BODY
 _SERVICE = State.SERVICE
+
+
+def _close(connection: ConnectionParts) -> None:
+    connection.end(linger=False)
+
+
+def _check_body(connection: ConnectionParts) -> None:
+    """Give up a body that makes no progress or comes too slowly; look again at the next tick."""
+    if connection.body_is_too_slow():
+        _reject_input(connection)
+
+
+def _reject_input(connection: ConnectionParts) -> None:
+    """Respond with 408, unless the request that never ends is a rejected one that has its response."""
+    inbound = connection.inbound
+    if connection.running is not None:
+        connection.running.reject(ServiceError("OperationTimedOut", status=408), close=True)
+        inbound.parser.discard()
+        return
+    pending = inbound.queue.popleft() if inbound.queue else None
+    if pending is None and inbound.parser.reading is Reading.BODY:
+        connection.end(linger=False)
+        return
+    pending = pending or PendingRequest(connection.new_request())
+    pending.reject(ServiceError("OperationTimedOut", status=408), close=True)
+    reject(connection, pending)
+
+
+def _respond_timed_out(connection: ConnectionParts) -> None:
+    """Respond for a service that takes too long; it goes on, and the connection counts until it is done."""
+    pending = connection.running
+    assert pending is not None
+    pending.keep_alive = False
+    timed_out = connection.server.service.reject(pending.request, ServiceError("OperationTimedOut"))
+    respond(connection, pending, timed_out, linger=True)
+
+
+def _check_tls_close(connection: ConnectionParts) -> None:
+    """Disconnect a client that has everything but does not confirm the end, as TLS would have it."""
+    if connection.outbound is not None:
+        if connection.outbound.waits:
+            connection.enter(State.LINGER)
+        else:
+            connection.outbound.abort()
+
+
+def _check_writes(connection: ConnectionParts) -> None:
+    """Disconnect a client that has taken nothing of its response for too long; look again at the next tick."""
+    if connection.takes_too_little():
+        connection.abort()
+
+
+ACTIONS: Mapping[Action, Callable[[ConnectionParts], None]] = {
+    Action.CLOSE: _close,
+    Action.REJECT_INPUT: _reject_input,
+    Action.CHECK_BODY: _check_body,
+    Action.RESPOND_TIMED_OUT: _respond_timed_out,
+    Action.CHECK_WRITES: _check_writes,
+    Action.CHECK_TLS_CLOSE: _check_tls_close,
+    Action.ABORT: ConnectionParts.abort,
+}
 
 
 class Connection(ConnectionParts, asyncio.Protocol):
@@ -177,7 +237,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
                 cancel(self, self.task)
         self.abort()
 
-    # What a body being received tells: see `received_body.Reader`.
+    # What a body being received tells: see `pending_request.Reader`.
 
     def on_body_accepted(self, pending: PendingRequest) -> None:  # noqa: ARG002 - the interface has it
         """Account for a body that is welcome from now on; the wait for room was not the service's."""

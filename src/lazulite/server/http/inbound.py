@@ -1,25 +1,186 @@
 """The reading half of a connection: what has come, and the requests in it.
 
-Invariants: what is kept is bounded: one read of the transport that is not parsed yet, the requests that `Limits` lets
-wait, two slices of a body that the service has not accepted, and a window of one that it reads in chunks; nothing is
-kept after `close`.
+Invariants:
+- What is kept is bounded: one read of the transport that is not parsed yet, the requests that `Limits` lets wait, two
+  slices of a body that the service has not accepted, and a window of one that it reads in chunks. Nothing is kept after
+  `close`.
+- `WholeReader` knows a part of the grammar that llhttp and `head` accept, and reads that part as they do. It leaves
+  everything else to them, from the first byte (`read` returns None), and rejects nothing. It caches lines that clients
+  repeat, and heads of such lines, never a credential, and nothing of a head that it leaves to them.
 """
 
+import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
+from lazulite.protocol.fields import CHANGING, Fields, lower_name
 from lazulite.protocol.message import Request
 from lazulite.server.admission.costs import BULK_BYTES, CostAccount
+from lazulite.server.http.head import is_known_host
 from lazulite.server.http.parser import RequestParser
 from lazulite.server.http.pending_request import PendingRequest
-from lazulite.server.http.whole_reader import WholeReader
 from lazulite.server.limits import Limits
+
+BYTES_MAX = 16 * 1024
+"""Longer input is parsed in slices."""
+
+_TARGET = rb"[A-Za-z0-9._~:/\[\]@!$&'()*+,;=%-]"
+_REQUEST_LINE = re.compile(
+    rb"(GET|HEAD|POST|PUT|DELETE|MERGE|PATCH) (/" + _TARGET + rb"*+)(?:\?((?:" + _TARGET + rb"|\?)*+))? HTTP/1\.1\r\n"
+)
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):[ \t]*+([ -~\t]*+)")
+_LENGTH = re.compile(r"[0-9]{1,9}")
+_METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "MERGE", "PATCH")}
+_WITH_BODY = frozenset({b"POST", b"PUT", b"MERGE", b"PATCH"})
+_UNUSUAL = frozenset({"transfer-encoding", "upgrade", "expect", "proxy-connection", "trailer", "te"})
+"""Fields that tell how the message or the connection goes on."""
+
+
+_CACHED_MAX = 1024
+_CACHED_BYTES_MAX = 256
+_NOT_CACHED = CHANGING | {"if-match", "if-none-match"}
+_fields: dict[bytes, tuple[str, str]] = {}
+"""Fields by their lines, of requests that this reader took."""
+
+_HEADS_MAX = 256
+_HEAD_BYTES_MAX = 4096
+_HEAD_FIELDS_MAX = 32
+_heads: dict[bytes, Fields] = {}
+"""Heads of such requests without their unique fields, by the lines that are left; the lines but dates are cached."""
+_UNIQUE = CHANGING - {"date", "x-ms-date"}
+"""Fields that differ even among requests of one second."""
+_UNIQUE_LINES = re.compile(rb"\r\n((?i:%b)): *+([ -~]*+)(?=\r\n)" % "|".join(sorted(_UNIQUE)).encode())
 
 _SLICE_BYTES = 16 * 1024
 """Input is parsed in slices of this size, so that one read of many small requests cannot overrun the queue by much."""
 
 _NOTHING = b""
+
+
+def _read_field(line: bytes) -> tuple[str, str] | None:
+    """Return name and value of a field that is not cached; None if it is not for this reader."""
+    match = _FIELD.fullmatch(line)
+    if match is None:
+        return None
+    name, value = lower_name(match[1].decode("ascii")), match[2].decode("ascii").rstrip(" \t")
+    if name in _UNUSUAL or (name == "connection" and value.lower() != "keep-alive"):
+        return None
+    return name, value
+
+
+def _cache(lines: Iterable[tuple[bytes, tuple[str, str]]]) -> None:
+    for line, field in lines:
+        if len(line) <= _CACHED_BYTES_MAX and field[0] not in _NOT_CACHED:
+            if len(_fields) >= _CACHED_MAX:
+                _fields.clear()
+            _fields[line] = field
+
+
+def _cache_head(lines: bytes, headers: Fields, unique_count: int) -> None:
+    """Cache a head without its unique fields, given the lines that are left and how many unique ones were taken out."""
+    head = Fields((name, value) for name, value in headers.items() if name not in _UNIQUE)
+    if len(head) + unique_count != len(headers) or not all(line in _fields for line in headers.steady):
+        return
+    if len(lines) <= _HEAD_BYTES_MAX and len(head) <= _HEAD_FIELDS_MAX:
+        if len(_heads) >= _HEADS_MAX:
+            _heads.clear()
+        head.steady = headers.steady
+        _heads[lines] = head
+
+
+class WholeReader:
+    """Of one connection.
+
+    Args:
+        limits: the bounds.
+        new_request: as `RequestParser` has it.
+    """
+
+    __slots__ = ("_body_bytes_max", "_bytes_max", "_fields_max", "_new_request")
+
+    def __init__(self, limits: Limits, new_request: Callable[[str, Mapping[str, str]], Request]) -> None:
+        self._body_bytes_max = limits.body_bytes
+        self._bytes_max = min(BYTES_MAX, limits.url_bytes, limits.headers_bytes, limits.body_bytes)
+        self._fields_max = limits.header_count
+        self._new_request: Callable[[str, Mapping[str, str]], Request] | None = new_request
+
+    def read(self, data: bytes) -> PendingRequest | None:
+        """Return the request that `data` is from its first byte to its last; None if it is not for this reader."""
+        line = _REQUEST_LINE.match(data)
+        if line is None or len(data) > self._bytes_max or self._new_request is None:
+            return None
+        end = data.find(b"\r\n\r\n", line.end() - 2)
+        headers = self._read_fields(data[line.end() - 2 : end + 2]) if end > 0 else None
+        if headers is None:
+            return None
+        method, path, query = line.groups(b"")
+        body = data[end + 4 :]
+        length = headers.get("content-length")
+        if length is None:
+            if body or method in _WITH_BODY:
+                return None
+        elif method not in _WITH_BODY or _LENGTH.fullmatch(length) is None or int(length) != len(body):
+            return None
+        request = self._new_request(_METHODS[method], headers)
+        request.path, request.query = path.decode("ascii"), query.decode("ascii")
+        pending = PendingRequest(request, True, self._body_bytes_max, len(body), served=True)
+        if body:
+            pending.receive(body)
+        pending.complete = True
+        return pending
+
+    def close(self) -> None:
+        """Let go of the connection, which refers to this object."""
+        self._new_request = None
+
+    def _read_fields(self, block: bytes) -> Fields | None:
+        """Return the fields of a block of lines, which begins with the end of the line before it."""
+        head = _heads.get(block)
+        if head is not None:
+            return head if len(head) <= self._fields_max else None
+        parts = _UNIQUE_LINES.split(block)
+        lines = b"".join(parts[::3])
+        head = _heads.get(lines)
+        if head is None:
+            headers = self._read_lines(block)
+            if headers is not None:
+                _cache_head(lines, headers, len(parts) // 3)
+            return headers
+        headers = Fields(head)
+        headers.steady = head.steady
+        for at in range(1, len(parts), 3):
+            headers[parts[at].decode("ascii").lower()] = parts[at + 1].decode("ascii").rstrip(" ")
+        count = len(head) + len(parts) // 3
+        return headers if count == len(headers) <= self._fields_max else None
+
+    def _read_lines(self, block: bytes) -> Fields | None:
+        if block.count(b"\r\n") > self._fields_max + 1:
+            return None
+        lines = block[2:-2].split(b"\r\n")
+        headers = Fields()
+        steady: list[bytes] = []
+        new: list[tuple[bytes, tuple[str, str]]] = []
+        cached = _fields
+        for line in lines:
+            field = cached.get(line)
+            if field is not None:
+                steady.append(line)
+            else:
+                field = _read_field(line)
+                if field is None:
+                    return None
+                if field[0] not in CHANGING:
+                    steady.append(line)
+                    new.append((line, field))
+            headers[field[0]] = field[1]
+        # A field that came again is joined or rejected by the long way.
+        if len(headers) < len(lines) or not is_known_host(headers.get("host")):
+            return None
+        if new:
+            _cache(new)
+        headers.steady = tuple(steady)
+        return headers
 
 
 class InboundBuffer:

@@ -1,24 +1,130 @@
-"""The writing half of a connection, and how it ends.
+"""The writing half of a connection: responses as bytes, how they are sent, and how the connection ends.
 
-Invariants: nothing is written while something waits for a slow reader, so at most one response or window waits (over
-TLS twice that: it waits as it is, and encrypted); after `end`, nothing more is written. A connection that ends while
-its client may still be sending lingers: input is read and dropped for a while, because closing a socket with unread
-input resets it, and a reset can take the response away from the client (RFC 9112 section 9.6).
+Each send may wake the client's side, which costs more than the send itself when that side sleeps in between. Responses
+that come out of one pass of the event loop are therefore kept to its end and sent one right after the other.
+
+Invariants:
+- A response is one head, one body, nothing else: neither a header value nor a reason phrase can start another line.
+  Content-Length always tells where the body ends, so the connection stays usable. A response's `opening` is checked by
+  the service that makes it.
+- What one connection posts leaves in the order it was posted. Nothing is kept beyond the pass, nor while more than
+  `ANSWERS_MAX` responses wait, nor once a response has waited for `SECONDS_MAX` when another is posted.
+- Nothing is written while something waits for a slow reader, so at most one response or window waits (over TLS twice
+  that: it waits as it is, and encrypted). After `end`, nothing more is written.
+- A connection that ends while its client may still be sending lingers: input is read and dropped for a while. Closing a
+  socket with unread input resets it, and a reset can take the response away from the client (RFC 9112 section 9.6).
 """
 
 import asyncio
+import re
 import sys
+from collections.abc import Callable
 
 from lazulite.protocol.body import Window
-from lazulite.protocol.message import ClientDisconnectedError
-from lazulite.server.http.write_batch import WriteBatcher
+from lazulite.protocol.errors import REASONS
+from lazulite.protocol.message import ClientDisconnectedError, Response
 from lazulite.server.net.tcp_progress import AckProgress
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+REASON_MAX = 256
+"""Characters of a reason phrase."""
+
+_STATUS_LINES = {status: f"HTTP/1.1 {status} {reason}" for status, reason in REASONS.items()}
+
+_NOT_IN_REASON = re.compile(r"[^ -~]")
+
+_BODILESS = frozenset({204, 304})
+
+ANSWERS_MAX = 64
+SECONDS_MAX = 0.002
 
 _HIDING_BYTES = 16 * 1024
 """A shorter body over TLS is not looked for: it costs no more than the buffers of TLS at rest."""
 
 _JOIN_BYTES = 64 * 1024
 """Up to here, copying a body behind its head is cheaper than writing two buffers."""
+
+
+def encode_head(response: Response, *, keep_alive: bool, http_1_0: bool) -> bytes:
+    """Return the head of a response.
+
+    A response to HEAD has the Content-Length of the body it does not have. 204 has `Content-Length: 0`, which RFC 9110
+    forbids but the live Table service sends and clients read.
+    """
+    status = response.status
+    if response.opening and not response.headers and not response.reason and keep_alive and not http_1_0:
+        head = f"{_STATUS_LINES[status]}\r\n{response.opening}Content-Length: {length_of(response)}\r\n\r\n"
+        return head.encode("latin-1")
+    lines = [_status_line(status, response.reason), *map(": ".join, response.fields())]
+    if status != 304:
+        lines.append(f"Content-Length: {length_of(response)}")
+    if not keep_alive:
+        lines.append("Connection: close")
+    elif http_1_0:
+        lines.append("Connection: keep-alive")
+    run_on = "".join(lines)
+    if "\n" in run_on or "\r" in run_on or "\0" in run_on:
+        lines = [_one_line(line) for line in lines]
+    head = "\r\n".join(lines)
+    return head.encode("latin-1", "replace") + b"\r\n\r\n"
+
+
+def body_of(response: Response, method: str) -> bytes:
+    """Return the body that is sent of a response without content."""
+    return b"" if method == "HEAD" or response.status in _BODILESS else response.body
+
+
+def length_of(response: Response) -> int:
+    """Return the Content-Length of a response."""
+    if response.status in _BODILESS:
+        return 0
+    return len(response.body) if response.content is None else response.content.length
+
+
+def _status_line(status: int, reason: str) -> str:
+    """Return the first line of a head, with the first line of `reason`, if it has one, as the phrase."""
+    line = re.split(r"[\r\n]", reason[:REASON_MAX], maxsplit=1)[0] if reason else ""
+    if line:
+        return f"HTTP/1.1 {status} {_NOT_IN_REASON.sub('?', line)}"
+    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} "
+
+
+def _one_line(line: str) -> str:
+    return line.replace("\r", " ").replace("\n", " ").replace("\0", " ")
+
+
+class WriteBatcher:
+    """Keeps answers for a moment.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._waiting: list[tuple[asyncio.Transport, bytes]] = []
+        self._send_by_s = 0.0
+
+    def post(self, transport: asyncio.Transport, data: bytes) -> None:
+        """Send these bytes soon."""
+        now_s = self._clock()
+        if not self._waiting:
+            self._send_by_s = now_s + SECONDS_MAX
+            asyncio.get_running_loop().call_soon(self.send)
+        self._waiting.append((transport, data))
+        if now_s >= self._send_by_s or len(self._waiting) >= ANSWERS_MAX:
+            self.send()
+
+    def send(self) -> None:
+        """Send all that waits, now."""
+        waiting, self._waiting = self._waiting, []
+        for transport, data in waiting:
+            if not transport.is_closing():
+                try:
+                    transport.write(data)
+                except MemoryError:  # One client is disconnected; the others' answers go out.
+                    transport.abort()
 
 
 def client_address(transport: asyncio.BaseTransport) -> str:

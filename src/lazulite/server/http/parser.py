@@ -11,12 +11,14 @@ from enum import Enum, auto
 from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
 
 from lazulite.protocol.errors import ServiceError, TlsOnPlainPortError
-from lazulite.protocol.fields import join_values
+from lazulite.protocol.fields import join_values, lower_name
 from lazulite.protocol.message import Request
-from lazulite.server.http.field_names import field_name
 from lazulite.server.http.head import SINGLE_FIELDS, HeadError, read_head
 from lazulite.server.http.pending_request import FIELD_BYTES, FRAGMENT_BYTES, PendingRequest
 from lazulite.server.limits import Limits
+
+_NAMES_MAX = 1024
+_LENGTH_MAX = 64
 
 _CHUNK_OVERHEAD_RATIO = 16
 """Bytes of chunk framing that one body byte may cost; a chunk of one byte costs five."""
@@ -24,9 +26,25 @@ _CHUNK_OVERHEAD_RATIO = 16
 _LINE_OVERHEAD_BYTES = 1024
 """Allowance for what a head holds besides target and fields: method, version, line ends."""
 
-
 _CONNECTION = frozenset({"connection", "proxy-connection"})
 """Where llhttp reads whether a connection is to be kept alive."""
+
+_TLS_HANDSHAKE = b"\x16\x03"
+"""The first bytes of a TLS handshake: the type of the record, and the first half of the version."""
+
+
+class _FieldNames(dict[bytes, str]):
+    """Names in lower case by their bytes."""
+
+    def __missing__(self, name: bytes) -> str:
+        lower = lower_name(name.decode("latin-1"))
+        if len(self) < _NAMES_MAX and len(name) < _LENGTH_MAX:
+            self[name] = lower
+        return lower
+
+
+field_name = _FieldNames()
+"""Maps the bytes of any name; keeps the first ones that are short."""
 
 
 class Reading(Enum):
@@ -41,10 +59,6 @@ class Reading(Enum):
 
 
 _NOTHING, _HEAD, _BODY = Reading
-
-
-_TLS_HANDSHAKE = b"\x16\x03"
-"""The first bytes of a TLS handshake: the type of the record, and the first half of the version."""
 
 
 def _meaning(cause: BaseException | None) -> ServiceError:

@@ -11,10 +11,10 @@ from lazulite.server.admission.budgets import Budgets
 from lazulite.server.admission.costs import CarriedOverCost
 from lazulite.server.admission.evicting_budget import EvictingBudget
 from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.http.outbound import WriteBatcher
 from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.http.states import State
 from lazulite.server.http.timeouts import Watched
-from lazulite.server.http.write_batch import WriteBatcher
 from lazulite.server.limits import Limits
 from lazulite.server.observability.exchange import ExchangeLog
 

@@ -66,7 +66,7 @@ class Event(Enum):
 
 
 class Action(Enum):
-    """What a timeout does: see `timeout_actions`."""
+    """What a timeout does: see `connection.ACTIONS`."""
 
     CLOSE = auto()
     REJECT_INPUT = auto()
