@@ -5,6 +5,7 @@
 #   make test     that, and patterns, SDKs, processes, engines, installation, in fifteen minutes or so
 #   make coverage  that, and mutations for campaigns to find, with branch coverage: what CI runs
 #   make patterns  the tests of the pattern library, patterns/, alone
+#   make twins    the synchronous modules of the pattern library, written anew from the asynchronous ones
 #   make compatibility  docs/compatibility.md and build/compatibility.md, from the rows of behaviours
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
 #   make campaigns  make torture, make mutations and make fuzz, one after the other: by hand, and by time
@@ -32,7 +33,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns coverage lint compatibility bench campaigns torture mutations fuzz clean
+.PHONY: serve check test patterns twins coverage lint compatibility bench campaigns torture mutations fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -57,6 +58,10 @@ lint: $(VENV)/.test
 # The pattern library by itself, against the endpoint of PATTERNS_CONNECTION_STRING or a server of its own.
 patterns: $(VENV)/.test
 	cd patterns && ../$(BIN)/python -m pytest -q $(ARGS)
+
+# The modules of patterns/src/lazulite_patterns/aio are the source.
+twins: $(VENV)/.test
+	cd patterns && ../$(BIN)/python -m tests.twins
 
 compatibility: $(VENV)/.test
 	$(BIN)/python -m tests.conformance.compatibility

@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/audit.py. Do not edit this module: edit that one, and run `make twins`.
 """Audits, with a synchronous client."""
 
 import typing

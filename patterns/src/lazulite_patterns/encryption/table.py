@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/encryption.py. Do not edit this module: edit that one, and run `make twins`.
 """Tables with encrypted properties, with a synchronous client."""
 
 from collections.abc import Sequence

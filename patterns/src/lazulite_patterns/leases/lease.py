@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/leases.py. Do not edit this module: edit that one, and run `make twins`.
 """Leases, with a synchronous client."""
 
 from collections.abc import Callable, Iterator

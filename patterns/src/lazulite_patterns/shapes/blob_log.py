@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/blob_log.py. Do not edit this module: edit that one, and run `make twins`.
 """Logs in append blobs, with a synchronous client."""
 
 import threading

@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/copies.py. Do not edit this module: edit that one, and run `make twins`.
 """Entities with copies of others, with a synchronous client."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/fat.py. Do not edit this module: edit that one, and run `make twins`.
 """Entities of any size, with a synchronous client."""
 
 from collections.abc import Callable, Sequence

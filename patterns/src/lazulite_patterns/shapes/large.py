@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/large.py. Do not edit this module: edit that one, and run `make twins`.
 """Large properties in blobs, with a synchronous client."""
 
 from collections.abc import Sequence

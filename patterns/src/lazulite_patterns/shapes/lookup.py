@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/lookup.py. Do not edit this module: edit that one, and run `make twins`.
 """Entities that are looked up again and again, in memory, with a synchronous client."""
 
 from collections import OrderedDict

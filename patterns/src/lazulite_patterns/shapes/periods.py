@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/periods.py. Do not edit this module: edit that one, and run `make twins`.
 """A table for each period, with a synchronous client."""
 
 from collections.abc import Iterator

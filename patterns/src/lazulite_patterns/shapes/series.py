@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/series.py. Do not edit this module: edit that one, and run `make twins`.
 """Series of numbers, with a synchronous client."""
 
 from collections.abc import Mapping, Sequence

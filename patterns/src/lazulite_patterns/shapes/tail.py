@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/tail.py. Do not edit this module: edit that one, and run `make twins`.
 """Log tails, with a synchronous client."""
 
 import itertools

@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/shapes/wide.py. Do not edit this module: edit that one, and run `make twins`.
 """Entities of many properties, with a synchronous client."""
 
 from collections.abc import Callable, Sequence

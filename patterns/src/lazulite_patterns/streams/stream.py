@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/streams.py. Do not edit this module: edit that one, and run `make twins`.
 """Event streams, with a synchronous client."""
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/query.py. Do not edit this module: edit that one, and run `make twins`.
 """A query of a table, with a synchronous client."""
 
 from collections.abc import Iterator, Mapping

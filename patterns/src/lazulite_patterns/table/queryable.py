@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/queryable.py. Do not edit this module: edit that one, and run `make twins`.
 """The reads of a table, with a synchronous client: by keys, by conditions, by indexes, by ranges."""
 
 from collections.abc import Iterable, Iterator

@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/table.py. Do not edit this module: edit that one, and run `make twins`.
 """A table of entities, with a synchronous client."""
 
 from collections.abc import Callable, Iterator, Sequence

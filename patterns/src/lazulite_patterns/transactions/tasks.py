@@ -1,3 +1,4 @@
+# Generated from lazulite_patterns/aio/tasks.py. Do not edit this module: edit that one, and run `make twins`.
 """Tasks that a queue delivers, with synchronous clients."""
 
 from collections.abc import Callable, Iterator, Sequence
