@@ -33,7 +33,7 @@ from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.protocol import metadata, query_string, resource_names, timeout
+from lazulite.protocol import metadata, query_string, resource_names
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.multipart import parser as multipart_in
@@ -214,7 +214,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("name of an XML namespace, characters", xml_tree.MAX_NAMESPACE),
         ("query parameters", query_string.MAX_PARAMETERS),
         ("addresses of an `X-Forwarded-For`", forwarded.HOPS_MAX),
-        ("`timeout`", f"{timeout.REQUEST_SECONDS_MAX} s"),
+        ("`timeout`", f"{query_string.REQUEST_SECONDS_MAX} s"),
         ("bearer token, characters", bearer.TOKEN_CHARACTERS_MAX),
         ("an issuer's key set, bytes", jwks.JWKS_BYTES_MAX),
         ("keys of a key set", jwks.KEYS_MAX),

@@ -9,8 +9,7 @@ from typing import get_args
 from prometheus_client.parser import text_string_to_metric_families
 
 from lazulite.engine.rocksdb.flush_stats import Flush
-from lazulite.protocol.message import Request, Response
-from lazulite.protocol.record import RequestRecord
+from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.limits import KIB, MIB, Limits
 from lazulite.server.observability import tracing
 from lazulite.server.observability.exchange import Exchange

@@ -17,7 +17,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import resolve_version
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 from lazulite.table.canonicalize import table_string_to_sign
 from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.sas import TableSas, sign_table_sas

@@ -15,7 +15,7 @@ from lazulite.engine.contract import KeyRange
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import resolve_version
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.sas import TABLE_SAS_PARAMETERS, TableScope
 

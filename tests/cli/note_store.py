@@ -8,8 +8,7 @@ from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.contract import Engine
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from lazulite.records.space_allocator import SpaceAllocator
-from lazulite.records.spaces import CatalogFormat, Nouns, Space, Spaces
+from lazulite.records.spaces import CatalogFormat, Nouns, Space, SpaceAllocator, Spaces
 from lazulite.settings.config import content_path, store_path
 
 NOTEBOOKS = 900

@@ -1,12 +1,16 @@
 import time
-from email.utils import formatdate
+from datetime import UTC, datetime
+from email.utils import format_datetime, formatdate
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lazulite.protocol.clock import (
     LAST_TICK,
     TICKS_PER_SECOND,
     UNIX_EPOCH_TICKS,
+    format_http_date,
     steady,
     system_clock,
     ticks_since_boot,
@@ -46,3 +50,14 @@ def test_setting_the_clock_does_not_change_a_steady_one(monkeypatch: pytest.Monk
     booted += 50
     assert clock() == began + 50
     assert steady(lambda: 7)() == 7
+
+
+@given(st.datetimes(datetime(1601, 1, 1), timezones=st.just(UTC)))
+def test_a_date_is_as_the_library_writes_it(moment: datetime) -> None:
+    since = moment - datetime(1601, 1, 1, tzinfo=UTC)
+    ticks = (since.days * 86_400 + since.seconds) * TICKS_PER_SECOND + since.microseconds * 10
+    assert format_http_date(ticks) == format_datetime(moment, usegmt=True)
+
+
+def test_the_last_date() -> None:
+    assert format_http_date(LAST_TICK) == format_http_date(LAST_TICK + 1) == "Fri, 31 Dec 9999 23:59:59 GMT"

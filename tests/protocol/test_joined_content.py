@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.protocol.body import WINDOW_BYTES, ResponseContent, Window
 from lazulite.protocol.joined_content import EnclosedContent, JoinedContent
+from lazulite.protocol.message import WINDOW_BYTES, ResponseContent, Window
 
 PART_BYTES = (0, 1, 3, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 2 * WINDOW_BYTES, 3 * WINDOW_BYTES + 5)
 

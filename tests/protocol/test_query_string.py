@@ -3,7 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.query_string import MAX_PARAMETERS, parse_query_string, percent_decode, repeated_names
+from lazulite.protocol.query_string import (
+    MAX_PARAMETERS,
+    REQUEST_SECONDS_MAX,
+    parse_query_string,
+    percent_decode,
+    read_timeout,
+    repeated_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +67,24 @@ def test_rubbish_is_rejected_or_read(raw: str) -> None:
         percent_decode(raw)
     except ServiceError as error:
         assert error.status == 400
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(None, REQUEST_SECONDS_MAX), ("", 30), ("0", 1), ("7", 7), ("30", 30), ("9999999999", 30)]
+)
+def test_timeouts(text: str | None, seconds: int) -> None:
+    assert read_timeout({} if text is None else {"timeout": text}) == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "1.5", "9" * 11, "٣"])
+def test_a_timeout_is_an_integer(text: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        read_timeout({"timeout": text})
+    assert caught.value.code == "InvalidQueryParameterValue"
+    assert list(caught.value.details) == [("QueryParameterName", "timeout"), ("QueryParameterValue", text)]
+
+
+def test_a_rejection_repeats_the_beginning_of_a_long_value() -> None:
+    with pytest.raises(ServiceError) as caught:
+        read_timeout({"timeout": "a" * 64 + "b" * 64})
+    assert caught.value.details[1] == ("QueryParameterValue", "a" * 64)

@@ -10,7 +10,7 @@ from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Catalog
 from lazulite.queue.model.lookahead import OVERDUE_TICKS
 from lazulite.queue.processes import ALIVE_TICKS, FORGET_TICKS, PROCESSES_SPACE, Processes
-from lazulite.records.dropped_spaces import marker_of
+from lazulite.records.catalog import marker_of
 from lazulite.records.spaces import PROCESSES, QUEUES
 
 from .engines import CountingEngine

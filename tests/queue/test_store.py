@@ -13,7 +13,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue.catalog import Catalog, Queue
 from lazulite.queue.messages import Messages
-from lazulite.records.dropped_spaces import marker_of
+from lazulite.records.catalog import marker_of
 from lazulite.records.spaces import QUEUES
 from lazulite.settings.config import store_path
 

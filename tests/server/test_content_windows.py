@@ -3,8 +3,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lazulite.protocol.body import WINDOW_BYTES, Window
 from lazulite.protocol.joined_content import JoinedContent
+from lazulite.protocol.message import WINDOW_BYTES, Window
 from lazulite.server.content_windows import send_windows
 from lazulite.service.time_slice import TimeSlice
 

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from lazulite.auth.grant import Requirement
-from lazulite.protocol.body import WINDOW_BYTES
-from lazulite.protocol.message import Response
+from lazulite.protocol.message import WINDOW_BYTES, Response
 from lazulite.service.call import ServiceContext
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.kernel import ServiceKernel

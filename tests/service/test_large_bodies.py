@@ -3,7 +3,7 @@
 import asyncio
 import resource
 
-from lazulite.protocol.body import WINDOW_BYTES
+from lazulite.protocol.message import WINDOW_BYTES
 
 from .streams import StreamService
 from .world import ACCOUNT, World, account_sas, serving

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 
 HEAD = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>'

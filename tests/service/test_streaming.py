@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lazulite.protocol.body import WINDOW_BYTES
+from lazulite.protocol.message import WINDOW_BYTES
 
 from .streams import BYTES_MAX, StreamService
 from .world import ACCOUNT, World, account_sas, serving

@@ -6,9 +6,8 @@ from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.space_allocator import SpaceAllocator
-from lazulite.records.spaces import FIRST_FREE_SPACE, TABLES
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
+from lazulite.records.spaces import FIRST_FREE_SPACE, TABLES, SpaceAllocator
 from lazulite.table.catalog import Catalog
 from tests.engine.rocksdb.failing import QUICK, Failpoints, writable_again
 

@@ -13,7 +13,7 @@ from lazulite.auth.sas.service_sas import apply_policy
 from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.query_string import parse_query_string
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 from lazulite.table.sas import TableSas, TableScope, parse_table_sas, sign_table_sas
 
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -12,7 +12,7 @@ from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import Logging, PropertiesUpdate
 from lazulite.table.service import TableService

@@ -6,8 +6,7 @@ from lazulite.blob.service import BLOB
 from lazulite.engine.remote.codec import ENGINE_COMMITS, ENGINE_REJECTIONS, EncodingTable
 from lazulite.migration.journal import COPIES_SPACE
 from lazulite.queue.service import QUEUE
-from lazulite.records.space_allocator import COUNTERS_SPACE
-from lazulite.records.spaces import Spaces
+from lazulite.records.spaces import COUNTERS_SPACE, Spaces
 from lazulite.service.properties_store import PROPERTIES_SPACE
 from lazulite.service.remote_codec import SERVICE_REJECTIONS
 from lazulite.table.service import TABLE

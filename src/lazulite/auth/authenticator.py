@@ -45,7 +45,7 @@ from lazulite.protocol.errors import ServiceError, authentication_failed
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import repeated_names
 from lazulite.protocol.version import NEWEST, RequestVersion
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 
 if TYPE_CHECKING:
     # It needs the extra oidc.

@@ -17,8 +17,7 @@ from lazulite.blob.requests.call import Context
 from lazulite.blob.resource import named_path
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.addressing import Addressing
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import unsupported_verb
+from lazulite.protocol.errors import ServiceError, unsupported_verb
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import NEWEST
 from lazulite.service.blob_properties import StaticWebsite

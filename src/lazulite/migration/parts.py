@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.migration.endpoint import MigrationError
-from lazulite.records.dropped_spaces import is_marker
+from lazulite.records.catalog import is_marker
 from lazulite.records.spaces import CatalogFormat, Space, Spaces
 
 

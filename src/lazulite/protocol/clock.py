@@ -1,7 +1,9 @@
-"""Time as the services count it: ticks of 100 ns since 1601-01-01T00:00:00Z, UTC."""
+"""Time as the services count it, ticks of 100 ns since 1601-01-01T00:00:00Z, UTC, and as HTTP and XML spell it."""
 
 import time
 from collections.abc import Callable
+from datetime import date
+from functools import lru_cache
 
 from lazulite.engine.contract import Clock
 
@@ -15,6 +17,10 @@ _LAST_SECOND = LAST_TICK // TICKS_PER_SECOND * TICKS_PER_SECOND
 
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 """Counts while the machine is suspended, too. Only Linux has such a clock."""
+
+_EPOCH_DAY = date(1601, 1, 1).toordinal()
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def system_clock() -> int:
@@ -51,12 +57,26 @@ def unix_seconds(ticks: int) -> float:
     return (ticks - UNIX_EPOCH_TICKS) / TICKS_PER_SECOND
 
 
+def format_http_date(ticks: int) -> str:
+    """Return an instant, cut to whole seconds; the last second of the year 9999 for a later one."""
+    day, rest = divmod(min(ticks, LAST_TICK), TICKS_PER_DAY)
+    minutes, second = divmod(rest // TICKS_PER_SECOND, 60)
+    return f"{_format_day(day)} {minutes // 60:02}:{minutes % 60:02}:{second:02} GMT"
+
+
+@lru_cache(maxsize=4096)
+def _format_day(day: int) -> str:
+    found = date.fromordinal(day + _EPOCH_DAY)
+    return f"{_WEEKDAYS[found.weekday()]}, {found.day:02} {_MONTHS[found.month - 1]} {found.year}"
+
+
 __all__ = [
     "LAST_TICK",
     "TICKS_PER_DAY",
     "TICKS_PER_SECOND",
     "UNIX_EPOCH_TICKS",
     "Clock",
+    "format_http_date",
     "steady",
     "system_clock",
     "ticks_since_boot",

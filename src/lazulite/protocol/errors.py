@@ -3,9 +3,11 @@
 The codes here are those that all services share; each service registers the codes of its own in `CATALOGUE`. Source:
 table-service error codes of the REST reference and recordings of the live service; the spelling of a message
 (`The specifed resource name…` included) is the service's own.
+
+The functions make the rejections of a method and of a header, with the details that services state.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 
 _FORM = "Server failed to authenticate the request. "
@@ -92,6 +94,29 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "UnsupportedXmlNode": (400, "One of the XML nodes specified in the request body is not supported."),
 }
 
+AUTHENTICATION_DETAIL = "AuthenticationErrorDetail"
+"""The element of an error that tells why credentials were rejected."""
+
+DETAIL_CHARACTERS_MAX = 8 * 1024
+
+CREDENTIAL_REJECTIONS = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation"})
+"""Codes of credentials that prove nothing. The service's front door answers them, with headers of its own (reference
+§3)."""
+
+MESSAGE_AS_REASON = CREDENTIAL_REJECTIONS | {
+    "AuthorizationProtocolMismatch",
+    "AuthorizationServiceMismatch",
+    "AuthorizationSourceIPMismatch",
+    "RequestBodyTooLarge",
+}
+"""Codes of all services whose message is the reason phrase, too, whatever the format (reference §16). Recorded are bad
+credentials, `AuthorizationServiceMismatch` and `RequestBodyTooLarge`; the others are *unverified*."""
+
+REASONS: dict[int, str] = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
+"""The standard reason phrases, as the service writes them."""
+
+SHOWN_CHARACTERS_MAX = 64
+
 
 def register_codes(codes: Mapping[str, tuple[int, str]]) -> None:
     """Add the codes of a service to `CATALOGUE`; the same codes may be registered again.
@@ -156,13 +181,6 @@ class TlsOnPlainPortError(ServiceError):
         super().__init__("InvalidHttpVerb")
 
 
-AUTHENTICATION_DETAIL = "AuthenticationErrorDetail"
-"""The element of an error that tells why credentials were rejected."""
-
-
-DETAIL_CHARACTERS_MAX = 8 * 1024
-
-
 def authentication_failed(detail: str) -> ServiceError:
     """Return the rejection of credentials that prove nothing.
 
@@ -177,18 +195,23 @@ class AuthorityError(ServiceError):
     """A rejection because the credentials do not reach so far, whatever code and status their version calls for."""
 
 
-CREDENTIAL_REJECTIONS = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation"})
-"""Codes of credentials that prove nothing. The service's front door answers them, with headers of its own (reference
-§3)."""
+def invalid_header(name: str, text: str, shown_max: int = SHOWN_CHARACTERS_MAX) -> ServiceError:
+    """Return the rejection of a header's value, of which at most `shown_max` characters are shown."""
+    return ServiceError("InvalidHeaderValue", details=[("HeaderName", name), ("HeaderValue", text[:shown_max])])
 
-MESSAGE_AS_REASON = CREDENTIAL_REJECTIONS | {
-    "AuthorizationProtocolMismatch",
-    "AuthorizationServiceMismatch",
-    "AuthorizationSourceIPMismatch",
-    "RequestBodyTooLarge",
-}
-"""Codes of all services whose message is the reason phrase, too, whatever the format (reference §16). Recorded are bad
-credentials, `AuthorizationServiceMismatch` and `RequestBodyTooLarge`; the others are *unverified*."""
 
-REASONS: dict[int, str] = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
-"""The standard reason phrases, as the service writes them."""
+def missing_length() -> ServiceError:
+    """Return the rejection of a body whose length the request does not state."""
+    return ServiceError("MissingContentLengthHeader", details=[("HeaderName", "Content-Length")])
+
+
+def unsupported_verb(methods: Iterable[str], code: str = "UnsupportedHttpVerb") -> ServiceError:
+    """Return the rejection of a method that is not one of the resource's `methods`, with the code of the service."""
+    error = ServiceError(code)
+    error.headers = [("Allow", ", ".join(methods))]
+    return error
+
+
+def missing_header(name: str) -> ServiceError:
+    """Return the rejection of a request without a header."""
+    return ServiceError("MissingRequiredHeader", details=[("HeaderName", name)])

@@ -5,7 +5,7 @@ Joining and copying a body of many megabytes would hold the event loop for as lo
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from lazulite.protocol.body import WINDOW_BYTES, ResponseContent, Window
+from lazulite.protocol.message import WINDOW_BYTES, ResponseContent, Window
 
 ONE_PIECE_BYTES = 1024 * 1024
 """A longer body is sent in windows. Up to here, joining and copying it at once takes about a millisecond."""

@@ -1,18 +1,113 @@
 """One request and one response, free of I/O: what the server hands to a service and gets back.
 
-Invariants: header names are lower case in a `Request`; `path` and `query` are exactly the characters that came over the
-wire, percent-encoding untouched, because signatures cover them. A service is given a request as soon as its head is
-complete, and accepts its body only once its credentials were found good.
+Bodies come and go in windows: a service need not hold all of one.
+
+Invariants:
+- Header names are lower case in a `Request`. `path` and `query` are exactly the characters that came over the wire,
+  percent-encoding untouched, because signatures cover them.
+- A service is given a request as soon as its head is complete, and accepts its body only once its credentials were
+  found good. A body is read once, by `read` or by `chunks`; both accept it, which asks a client that waits for
+  `100 Continue` to send.
+- A response's content knows its length before its first byte, because the head states it.
 """
 
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from lazulite.protocol.body import RequestBody, ResponseContent
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.record import RequestRecord
+
+WINDOW_BYTES = 256 * 1024
+"""What is kept of a body that a service reads in chunks, beside one read of the socket."""
+
+Window = bytes | bytearray
+"""A piece of a response's content; its maker does not change it any more."""
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """The facts of one request that the service learns while it responds.
+
+    Invariant: each text is the service's own, or the name of an account that exists.
+    """
+
+    version: str = ""
+    """The protocol version that governs the request; "" until it is resolved, or if the stated one is no version."""
+    account: str = ""
+    """The addressed account; "" if there is none of that name."""
+    operation: str = ""
+    """The operation's name; "" until the route is known."""
+    query_class: str = ""
+    """The class of an entity query."""
+    rows_scanned: int = 0
+    rows_returned: int = 0
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """Yield bytes in pieces of at most `WINDOW_BYTES`; nothing for none."""
+    if len(data) <= WINDOW_BYTES:
+        if data:
+            yield data
+        return
+    for start in range(0, len(data), WINDOW_BYTES):
+        yield data[start : start + WINDOW_BYTES]
+
+
+class RequestBody(Protocol):
+    """The body of one request, not accepted yet."""
+
+    @property
+    def length(self) -> int | None:
+        """The announced bytes; None when the body is chunked."""
+        ...
+
+    async def read(self, bytes_max: int) -> bytes:
+        """Accept the body; return it when it is whole.
+
+        Raises:
+            ServiceError: `RequestBodyTooLarge`, it is longer than `bytes_max` or than the server holds of any;
+                `OperationTimedOut`, it comes too slowly; `ServerBusy`, there is no memory for it.
+            ClientDisconnectedError: it never became whole.
+        """
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Accept the body; yield it as it comes, in pieces of at most `WINDOW_BYTES` that are not empty.
+
+        While a piece is worked on, at most a window of others is read: then the client has to wait.
+
+        Raises:
+            ServiceError: `OperationTimedOut`, it comes too slowly; `ServerBusy`, there is no memory for a window.
+            ClientDisconnectedError: it never became whole. What was yielded is to be discarded.
+        """
+        ...
+
+
+class ResponseContent(Protocol):
+    """The body of one response, made while it is sent."""
+
+    @property
+    def length(self) -> int:
+        """Its bytes."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory of what is made of it already; 0: each window is made when it is asked for."""
+        ...
+
+    def chunks(self) -> AsyncIterator[Window]:
+        """Yield it, in pieces of at most `WINDOW_BYTES`. The next one is asked for when the client takes them.
+
+        An exception, or another number of bytes than `length`, ends the connection: the client sees that content is
+        missing.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release what it holds; called once, also when nothing or not all of it was sent."""
+        ...
 
 
 class ClientDisconnectedError(Exception):

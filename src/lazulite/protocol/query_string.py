@@ -1,10 +1,11 @@
-"""The query string of a request URL, decoded once.
+"""The query string of a request URL, decoded once, and its `timeout`.
 
 Rules (reference §1): OData options (`$filter`, …) keep their case; every other name is case-insensitive, kept in lower
 case. `+` means a blank here (and only here, never in a path). Of a repeated name the first value counts, but a field
 of a SAS may not be repeated: `Authenticator` rejects it by `repeated_names`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,6 +16,10 @@ from lazulite.protocol.errors import ServiceError
 MAX_PARAMETERS = 64
 _CACHED_LENGTH_MAX = 1024
 """Clients with a SAS repeat their query string on each request; one of up to this many characters is read once."""
+
+REQUEST_SECONDS_MAX = 30
+"""The longest that any operation may take; larger values are cut to it."""
+_INTEGER = re.compile(r"\d{1,10}", re.ASCII)
 
 
 def percent_decode(text: str) -> str:
@@ -65,3 +70,20 @@ def repeated_names(raw: str) -> set[str]:
 
 
 _parse_cached = lru_cache(maxsize=1024)(_parse)
+
+
+def read_timeout(parameters: Mapping[str, str]) -> int:
+    """Return how many seconds a request may take.
+
+    Raises:
+        ServiceError: `InvalidQueryParameterValue`.
+    """
+    text = parameters.get("timeout")
+    if not text:
+        return REQUEST_SECONDS_MAX
+    if _INTEGER.fullmatch(text) is None:
+        raise ServiceError(
+            "InvalidQueryParameterValue",
+            details=[("QueryParameterName", "timeout"), ("QueryParameterValue", text[:64])],
+        )
+    return max(1, min(int(text), REQUEST_SECONDS_MAX))

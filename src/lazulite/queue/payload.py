@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from lazulite.protocol.addressing import Address
+from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content

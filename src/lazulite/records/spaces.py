@@ -1,17 +1,19 @@
-"""The spaces of the engine that belong to the services themselves, as rows of a registry.
-
-Invariants: a number never changes, as it is on disk. Spaces from `FIRST_FREE_SPACE` on hold the rows of tables (or
-queues, or containers); each is named by a row of a *catalog*, and is given out once, ever (`space_allocator`).
+"""The spaces of the engine that belong to the services themselves, as rows of a registry, and numbers for new spaces.
 
 A registry covers every service: `lazulite check`, copies and workers ask it, and know no service.
+
+Invariants: a number never changes, as it is on disk. Spaces from `FIRST_FREE_SPACE` on hold the rows of tables (or
+queues, or containers); each is named by a row of a *catalog*, and is given out once, ever. Numbers are reserved durably
+in blocks; the rest of a block is skipped, not reused, when a process ends.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lazulite.engine.compare_and_swap import update_row
 from lazulite.engine.content.contract import ContentId
-from lazulite.engine.contract import Key
+from lazulite.engine.contract import LISTED, Engine, Key
 
 COUNTERS = 1
 """Partition `spaces`, row `next`: the first id that no block holds, 8 bytes big endian."""
@@ -42,6 +44,10 @@ UPLOADS = 12
 
 FIRST_FREE_SPACE = 1024
 
+BLOCK = 128
+_KEY: Key = ("spaces", "next")
+_BYTES = 8
+
 
 class Nouns(NamedTuple):
     """The words for what a service keeps, in reports for people."""
@@ -58,7 +64,7 @@ class Nouns(NamedTuple):
 class CatalogFormat:
     """The format of a space whose rows name other spaces, and of the rows in those.
 
-    Beside them it has the markers of dropped spaces (`dropped_spaces`), whose format all catalogs share.
+    Beside them it has the markers of dropped spaces (`catalog.DroppedSpaces`), whose format all catalogs share.
     """
 
     nouns: Nouns
@@ -137,3 +143,57 @@ class Spaces:
     def nouns(self) -> tuple[Nouns, ...]:
         """The words for what the services keep."""
         return tuple(space.catalog.nouns for space in self if space.catalog is not None)
+
+
+def next_free(value: bytes) -> int:
+    """Return the first number that no block holds, from the value of the counter's row.
+
+    Raises:
+        ValueError: the value is no counter.
+    """
+    if len(value) != _BYTES:
+        raise ValueError(f"the counter of spaces has {len(value)} bytes")
+    return int.from_bytes(value, "big")
+
+
+def _verify(key: Key, value: bytes) -> None:
+    if key != _KEY:
+        raise ValueError(f"space {COUNTERS} has an unknown row under {key}")
+    next_free(value)
+
+
+COUNTERS_SPACE = Space(number=COUNTERS, owner="", title="the counter of tables", copied=True, verify=_verify)
+
+
+class SpaceAllocator:
+    """Gives out space ids.
+
+    Args:
+        engine: has the counter.
+        listed: whether the spaces are listed ones, see `LISTED`.
+    """
+
+    def __init__(self, engine: Engine, *, listed: bool = False) -> None:
+        self._engine = engine
+        self._mark = LISTED if listed else 0
+        self._free = range(0)
+
+    async def allocate(self) -> int:
+        """Return an id that was never returned before, by this process or any other."""
+        if not self._free:
+            reserved = await self._reserve()
+            self._free = self._free or reserved
+        space, self._free = self._free[0], self._free[1:]
+        return space | self._mark
+
+    async def _reserve(self) -> range:
+        block = range(0)
+
+        def move(current: bytes | None) -> Mapping[str, bytes | None]:
+            nonlocal block
+            start = FIRST_FREE_SPACE if current is None else int.from_bytes(current, "big")
+            block = range(start, start + BLOCK)
+            return {_KEY[1]: block.stop.to_bytes(_BYTES, "big")}
+
+        await update_row(self._engine, COUNTERS, *_KEY, move)
+        return block

@@ -21,9 +21,8 @@ from lazulite.engine.content.contract import Claim, ContentId
 from lazulite.engine.content.inspection import ContentSet
 from lazulite.engine.contract import LISTED, EngineError, Key
 from lazulite.engine.key_encoding import decode_key, encode_key
-from lazulite.records.dropped_spaces import is_marker, marked_space
-from lazulite.records.space_allocator import next_free
-from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, CatalogFormat, Spaces
+from lazulite.records.catalog import is_marker, marked_space
+from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, CatalogFormat, Spaces, next_free
 
 PROBLEMS_MAX = 20
 """So many problems are described; the others are counted."""

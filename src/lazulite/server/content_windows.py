@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES, JoinedContent
-from lazulite.protocol.message import Response
+from lazulite.protocol.message import Response, ResponseContent, Window
 from lazulite.service.time_slice import TimeSlice
 
 

@@ -16,10 +16,9 @@ from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.messages import CacheInvalidation, Procedure
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.content_md5 import checked_chunks
-from lazulite.protocol.message import Request
-from lazulite.protocol.record import RequestRecord
+from lazulite.protocol.message import Request, RequestRecord
+from lazulite.records.catalog import StoredAccessPolicy
 from lazulite.records.spaces import DELEGATIONS, SERVICE_PROPERTIES
-from lazulite.records.stored_policy import StoredAccessPolicy
 from lazulite.service.limits import QueryLimits
 from lazulite.service.properties_store import PropertiesStore
 from lazulite.service.signed_identifiers import format_time

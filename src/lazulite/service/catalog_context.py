@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lazulite.engine.remote.messages import CacheInvalidation
-from lazulite.records.named_resource import NamedResource
-from lazulite.records.resource_catalog import ResourceCatalog
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy
 from lazulite.service.call import ServiceContext
 
 NamedResourceT = TypeVar("NamedResourceT", bound=NamedResource)

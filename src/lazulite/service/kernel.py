@@ -20,8 +20,7 @@ from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS, ServiceError
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, Response
-from lazulite.protocol.query_string import parse_query_string
-from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
+from lazulite.protocol.query_string import REQUEST_SECONDS_MAX, parse_query_string, read_timeout
 from lazulite.protocol.version import CORS_SINCE, ERROR_CODE_SINCE, NEWEST, UNSTATED, RequestVersion, resolve_version
 from lazulite.service import cors
 from lazulite.service.common_fields import CommonFields

@@ -9,8 +9,7 @@ from enum import Enum, auto
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from lazulite.auth.grant import Requirement
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import unsupported_verb
+from lazulite.protocol.errors import ServiceError, unsupported_verb
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.xml import document as xml
 from lazulite.service.call import ServiceCall, ServiceContext, ServiceResource

@@ -9,7 +9,7 @@ from lazulite.auth.sas.dates import format_sas_date, parse_sas_date
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.xml import document as xml
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 
 MAX_POLICIES = 5
 MAX_ID_LENGTH = 64

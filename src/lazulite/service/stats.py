@@ -1,6 +1,6 @@
 """The service stats document, which only the secondary endpoint answers with."""
 
-from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.xml import document as xml
 
 

@@ -14,7 +14,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import resolve_version
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 
 NEW, OLD = "2019-12-12", "2019-12-11"
 

@@ -6,8 +6,7 @@ import pytest
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.switches import Switches
-from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
-from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.clock import TICKS_PER_DAY, format_http_date, system_clock
 from tests.blob.world import ACCOUNT, VERSION, World, opened, token
 
 DAY = 24 * 3600

@@ -17,10 +17,9 @@ from lazulite.blob.limits import (
     PUT_BLOCK_BYTES_MAX,
     PUT_PAGE_BYTES_MAX,
 )
-from lazulite.protocol.body import WINDOW_BYTES
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import JoinedContent
-from lazulite.protocol.message import ClientDisconnectedError, Request
+from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, Request
 from lazulite.service.limits import QueryLimits
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, id_of, opened, token
 

@@ -9,10 +9,9 @@ import httpx
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.protocol.body import WINDOW_BYTES
 from lazulite.protocol.fields import Fields, JoinedValue
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import WINDOW_BYTES, Request, Response
 from lazulite.server.asgi.application import HttpApplication
 from lazulite.server.asgi.messages import Message
 from lazulite.server.limits import Limits

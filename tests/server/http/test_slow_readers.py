@@ -3,9 +3,8 @@
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.protocol.body import WINDOW_BYTES
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import WINDOW_BYTES, Request, Response
 from lazulite.server.limits import Limits
 from lazulite.server.net import tcp_progress
 from tests.server.wire import Transport, Wire, settle

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lazulite.protocol.body import WINDOW_BYTES
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
-from lazulite.protocol.message import ClientDisconnectedError, Request, Response
+from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, Request, Response
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.outbound import CONTINUE
 from lazulite.server.limits import Limits

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
-from lazulite.protocol.message import Request, Response
-from lazulite.protocol.record import RequestRecord
+from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.exchange import Exchange
 

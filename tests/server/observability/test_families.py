@@ -1,7 +1,6 @@
 """Metrics of several processes: the way there and back, and their sums."""
 
-from lazulite.protocol.message import Request, Response
-from lazulite.protocol.record import RequestRecord
+from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.families import Families, Family, cumulative, dumped, loaded, total
 from lazulite.server.observability.metrics import Metrics, page_of

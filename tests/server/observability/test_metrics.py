@@ -16,8 +16,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.engine.rocksdb.database import STATISTICS
 from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.errors import CATALOGUE, REASONS
-from lazulite.protocol.message import Request, Response
-from lazulite.protocol.record import RequestRecord
+from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.metrics import NONE, OTHER, READINGS, REQUEST_SECONDS, Metrics
 from lazulite.server.observability.metrics_endpoint import MetricsPage

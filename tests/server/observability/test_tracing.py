@@ -13,8 +13,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from lazulite.protocol.message import Request, Response
-from lazulite.protocol.record import RequestRecord
+from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.observability import tracing
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.tracing import EXPORTERS, PATH_CHARACTERS_MAX, TraceLog

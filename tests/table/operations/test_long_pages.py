@@ -8,9 +8,8 @@ from random import Random
 import pytest
 
 from lazulite.engine.contract import Engine
-from lazulite.protocol.body import WINDOW_BYTES, Window
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
-from lazulite.protocol.message import Response
+from lazulite.protocol.message import WINDOW_BYTES, Response, Window
 from lazulite.protocol.multipart import encoder
 from lazulite.server.content_windows import send_windows
 from lazulite.service.limits import QueryLimits

@@ -20,7 +20,7 @@ from lazulite.auth.sas.terms import (
     write_query,
 )
 from lazulite.protocol.version import REJECTIONS_NAMED_SINCE, SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import StoredAccessPolicy
 
 _POLICY_ID_CHARACTERS_MAX = 64
 

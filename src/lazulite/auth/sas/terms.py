@@ -19,8 +19,8 @@ from urllib.parse import quote
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.hmac_signer import Signer
 from lazulite.auth.sas.dates import parse_sas_date, ticks_of
+from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError, authentication_failed
-from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.version import SAS_SINCE, is_version
 
 SIGNED_VERSION = "2019-02-02"

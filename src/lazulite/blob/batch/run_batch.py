@@ -6,8 +6,7 @@ Each part is authorised by its own credentials and succeeds or fails alone. The 
 from lazulite.blob.batch.parts import PartFacts, PartRequest, batch_response, lacks_boundary, read_batch, write_part
 from lazulite.blob.requests.call import Call
 from lazulite.blob.resource import Kind, resource_of
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import RequestVersion

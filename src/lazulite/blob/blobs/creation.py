@@ -14,8 +14,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.versions import TAGS_SINCE
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.metadata import read_metadata
 
 _REPLACE = "REPLACE"

@@ -11,8 +11,7 @@ from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT, VERSION
 from lazulite.blob.presence import present
 from lazulite.blob.requests.call import Call
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
 
 _SNAPSHOTS = "x-ms-delete-snapshots"

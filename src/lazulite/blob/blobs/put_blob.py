@@ -26,8 +26,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_content_headers, read_number, require_header
 from lazulite.blob.requests.response_headers import written
 from lazulite.engine.content.contract import Owner
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header, missing_header
+from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
 from lazulite.protocol.message import Response
 
 TYPE, _LENGTH, _SEQUENCE = "x-ms-blob-type", "x-ms-blob-content-length", "x-ms-blob-sequence-number"

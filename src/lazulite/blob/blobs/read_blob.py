@@ -14,8 +14,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_flag
 from lazulite.blob.requests.response_headers import describe, tier_of, version_of
 from lazulite.blob.storage.catalog import Container
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers
 from lazulite.service.time_slice import TimeSlice

@@ -21,8 +21,7 @@ from lazulite.blob.versions import (
     TIERS_SINCE,
 )
 from lazulite.protocol.clock import TICKS_PER_SECOND
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header, missing_header
+from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
 from lazulite.protocol.message import Response
 
 TIER = "x-ms-access-tier"

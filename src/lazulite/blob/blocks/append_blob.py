@@ -16,8 +16,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_number
 from lazulite.blob.requests.response_headers import version_of, written
 from lazulite.engine.content.contract import Owner
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
 
 _POSITION, _MOST = "x-ms-blob-condition-appendpos", "x-ms-blob-condition-maxsize"

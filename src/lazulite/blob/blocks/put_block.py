@@ -22,8 +22,7 @@ from lazulite.blob.requests.response_headers import ENCRYPTED, version_of
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.uploads import day_of
 from lazulite.engine.content.contract import Owner
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
 from lazulite.service.responses import XML_TYPE
 

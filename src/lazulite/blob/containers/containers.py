@@ -6,10 +6,8 @@ from lazulite.blob.leasing import lease_facts
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import require_header
 from lazulite.blob.storage.catalog import Container
-from lazulite.protocol.clock import TICKS_PER_DAY
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
-from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.clock import TICKS_PER_DAY, format_http_date
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers, read_metadata
 from lazulite.service.responses import XML_TYPE

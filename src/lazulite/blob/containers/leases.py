@@ -15,7 +15,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_guid, read_number
 from lazulite.blob.requests.response_headers import version_of
 from lazulite.blob.storage.catalog import Container
-from lazulite.protocol.header_errors import invalid_header, missing_header
+from lazulite.protocol.errors import invalid_header, missing_header
 from lazulite.protocol.message import Response
 
 _ACTION, _ID, _PROPOSED = "x-ms-lease-action", "x-ms-lease-id", "x-ms-proposed-lease-id"

@@ -11,7 +11,7 @@ megabytes at a time.
 
 from functools import lru_cache
 
-from lazulite.protocol.body import Window
+from lazulite.protocol.message import Window
 
 _POLYNOMIAL = 0x9A6C9329AC4BC9B5
 _ONES = 2**64 - 1

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from lazulite.blob.content.crc64 import SegmentedCrc64, crc64, crc64_to_bytes
 from lazulite.blob.versions import BOTH_DIGESTS_SINCE, COMPUTED_MD5_SINCE, CRC64_SINCE
-from lazulite.protocol.body import Window, pieces
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
+from lazulite.protocol.message import Window, pieces
 from lazulite.protocol.steps import Steps
 
 

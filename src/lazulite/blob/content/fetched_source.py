@@ -19,8 +19,7 @@ from lazulite.blob.model.copy_source import ForeignSource
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.preconditions import OF_SOURCES, SOURCE_PREFIX, read_conditions
 from lazulite.blob.transfers.source_authorization import AUTHORIZATION, source_authorization
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.metadata import Metadata, read_metadata
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
 

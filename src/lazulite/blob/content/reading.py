@@ -12,7 +12,7 @@ from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.segments import stored_segments
 from lazulite.engine.content.contract import Claim, ContentId
 from lazulite.engine.contract import KeyRange
-from lazulite.protocol.body import WINDOW_BYTES, Window, pieces
+from lazulite.protocol.message import WINDOW_BYTES, Window, pieces
 
 _ZEROS = bytes(WINDOW_BYTES)
 

@@ -20,9 +20,8 @@ from lazulite.blob.model.blob import INLINE_BYTES_MAX
 from lazulite.blob.requests.call import Call
 from lazulite.engine.content.contract import ContentId, ContentStore, ContentWriter, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
-from lazulite.protocol.body import pieces
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import missing_length
+from lazulite.protocol.errors import ServiceError, missing_length
+from lazulite.protocol.message import pieces
 
 T = TypeVar("T")
 

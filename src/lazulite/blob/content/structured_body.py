@@ -12,9 +12,8 @@ from struct import Struct
 
 from lazulite.blob.content.crc64 import SegmentedCrc64
 from lazulite.blob.content.digests import crc64_mismatch
-from lazulite.protocol.body import ResponseContent, Window
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import SHOWN_CHARACTERS_MAX, invalid_header, missing_header
+from lazulite.protocol.errors import SHOWN_CHARACTERS_MAX, ServiceError, invalid_header, missing_header
+from lazulite.protocol.message import ResponseContent, Window
 
 BODY_HEADER = "x-ms-structured-body"
 LENGTH_HEADER = "x-ms-structured-content-length"

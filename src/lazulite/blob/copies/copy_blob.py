@@ -28,9 +28,8 @@ from lazulite.blob.requests.response_headers import written
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.versions import TIER_OF_WRITES_SINCE
 from lazulite.engine.content.contract import Owner
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.fields import METADATA_PREFIX
-from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 from lazulite.service.time_slice import TimeSlice
 

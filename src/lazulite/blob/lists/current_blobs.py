@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from lazulite.blob.lists.blob_list_xml import is_plain, metadata_element
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, etag_of, read_blob
-from lazulite.protocol.clock import TICKS_PER_SECOND
-from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.clock import TICKS_PER_SECOND, format_http_date
 
 Write = Callable[[str, Blob], str]
 """Returns the markup of any current blob by its name; "" if it is not shown."""

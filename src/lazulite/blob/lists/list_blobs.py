@@ -19,8 +19,7 @@ from lazulite.blob.requests.parameters import echoed, invalid_parameter, read_in
 from lazulite.blob.response_versions import BLOB_INCLUDES, CONTAINER_INCLUDES, known
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.versions import EMPTY_PREFIX_SINCE
-from lazulite.protocol.clock import TICKS_PER_DAY
-from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.clock import TICKS_PER_DAY, format_http_date
 from lazulite.protocol.message import Response
 from lazulite.service.parameters import read_name_marker
 from lazulite.service.responses import XML_TYPE

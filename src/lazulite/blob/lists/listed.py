@@ -4,8 +4,7 @@ from lazulite.blob.leasing import lease_facts
 from lazulite.blob.lists.blob_list_xml import ListedBlob
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.requests.response_headers import tier_of
-from lazulite.protocol.clock import TICKS_PER_DAY
-from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.clock import TICKS_PER_DAY, format_http_date
 
 _CONTENT = (
     "Content-Type",

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lazulite.blob.versions import OPEN_RANGE_SINCE
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header, missing_header
+from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
 
 PAGE_BYTES = 512
 _RANGE = re.compile(r"bytes=([0-9]{1,19})-([0-9]{0,19})", re.ASCII)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lazulite.blob.resource import Kind, Resource, resource_of
 from lazulite.protocol.addressing import Address, Addressing
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import invalid_header
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 

@@ -29,10 +29,8 @@ from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.segments import stored_segments
 from lazulite.engine.content.contract import ContentId, Owner
 from lazulite.engine.contract import SpaceDroppedError
-from lazulite.protocol.body import pieces
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header, missing_header
-from lazulite.protocol.message import Response
+from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
+from lazulite.protocol.message import Response, pieces
 
 _WRITE = "x-ms-page-write"
 _SEQUENCE_TESTS = {

@@ -13,8 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from lazulite.blob.model.tag_expression import AllOf, AnyOf, Comparison, Condition, TagQuery
 from lazulite.blob.model.tags import NAME_MAX, VALUE_MAX, is_tag_text
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 
 TEXT_MAX = 16 * 1024
 """Characters of an expression."""

@@ -30,8 +30,7 @@ from lazulite.blob.versions import (
     TAGS_SINCE,
     TIER_CONDITIONS_SINCE,
 )
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 
 
 class Guarded(Protocol):

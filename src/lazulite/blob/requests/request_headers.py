@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from lazulite.blob.model.blob import ContentHeaders
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header, missing_header
+from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 DEFAULT_TYPE = "application/octet-stream"

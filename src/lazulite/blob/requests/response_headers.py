@@ -3,7 +3,7 @@
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.model.blob import SMART, Blob, BlobType
 from lazulite.blob.times import write_time
-from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.metadata import metadata_headers
 
 Pairs = list[tuple[str, str]]

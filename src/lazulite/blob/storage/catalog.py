@@ -19,11 +19,9 @@ from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine, KeyRange
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.metadata import Metadata
-from lazulite.records.named_resource import NamedResource
-from lazulite.records.resource_catalog import ResourceCatalog
+from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy
 from lazulite.records.row_cache import TimeToLive
 from lazulite.records.spaces import CONTAINERS
-from lazulite.records.stored_policy import StoredAccessPolicy
 
 _DELETED = "~"
 """Begins the row of a deleted container that can be restored: name, slash, version. No container's name has it."""

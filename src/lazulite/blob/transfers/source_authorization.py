@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import invalid_header
 
 AUTHORIZATION = "x-ms-copy-source-authorization"
 

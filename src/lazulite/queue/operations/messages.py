@@ -5,8 +5,8 @@ Parameters are checked before the queue is looked up, and the form of a pop rece
 
 from uuid import UUID
 
+from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import finish
 from lazulite.queue import limits

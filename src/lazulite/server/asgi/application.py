@@ -14,11 +14,9 @@ from typing import TypeAlias, cast
 from urllib.parse import quote
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.protocol.body import ResponseContent, Window
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import ServiceError, unsupported_verb
 from lazulite.protocol.fields import CHANGING, Fields, join_values, lower_name
-from lazulite.protocol.header_errors import unsupported_verb
-from lazulite.protocol.message import ClientDisconnectedError, Request, Response, Service
+from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Service, Window
 from lazulite.server.admission.body_budget import BodyBudget
 from lazulite.server.admission.scheduler import SLICE_SECONDS
 from lazulite.server.asgi.body import AsgiBody

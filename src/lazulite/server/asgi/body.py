@@ -11,9 +11,8 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import cast
 
-from lazulite.protocol.body import WINDOW_BYTES, pieces
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import ClientDisconnectedError
+from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, pieces
 from lazulite.server.admission.body_budget import SMALL_BODY_BYTES, BodyBudget
 from lazulite.server.asgi.messages import Message, Receive
 from lazulite.server.http.timeouts import TICK_SECONDS, BodyPace

@@ -12,8 +12,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
 
-from lazulite.protocol.body import WINDOW_BYTES
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import WINDOW_BYTES, Request
 from lazulite.server.admission.body_budget import BodyBudget
 from lazulite.server.admission.evicting_budget import Holder
 from lazulite.server.admission.gate import AdmissionGate

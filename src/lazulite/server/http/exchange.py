@@ -19,9 +19,8 @@ Invariants:
 import asyncio
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import ClientDisconnectedError, Request, Response
+from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window
 from lazulite.server.admission.scheduler import SLICE_SECONDS, run_at_once, schedule_fairly
 from lazulite.server.content_windows import content_of, send_windows
 from lazulite.server.http.connection_parts import ConnectionParts

@@ -11,8 +11,7 @@ Transfer-Encoding, and codings after `chunked`.
 import re
 from collections.abc import Mapping
 
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import missing_length, unsupported_verb
+from lazulite.protocol.errors import ServiceError, missing_length, unsupported_verb
 from lazulite.protocol.message import Request
 from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.limits import Limits

@@ -20,9 +20,8 @@ import re
 import sys
 from collections.abc import Callable
 
-from lazulite.protocol.body import Window
 from lazulite.protocol.errors import REASONS
-from lazulite.protocol.message import ClientDisconnectedError, Response
+from lazulite.protocol.message import ClientDisconnectedError, Response, Window
 from lazulite.server.net.tcp_progress import AckProgress
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -11,9 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from lazulite.protocol.body import WINDOW_BYTES, pieces
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import ClientDisconnectedError, Request
+from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, Request, pieces
 from lazulite.server.admission.body_budget import SMALL_BODY_BYTES, BodyBudget
 from lazulite.server.limits import Limits
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.table.odata_version import odata_version
 from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, MINIMAL, Format, Reader
 from lazulite.table.versions import ATOM_BEFORE, PREFER_SINCE

@@ -1,27 +1,124 @@
 """The named resources of all accounts that have a space each, such as tables or queues.
 
-A resource is a row of the catalog's space: partition = account, row = the resource's name, value = its stored form. The
-markers of dropped spaces stand beside (`dropped_spaces`).
+A resource is a row of the catalog's space: partition = account, row = the resource's name, value = its stored form.
+Rows `!{space}` mark spaces that were dropped and are not yet empty; their value is the row of the resource. Such a
+marker is written in the commit that removes the row of the space. So a later change of the catalog, or a restart,
+finishes a drop that was interrupted. Older versions wrote an empty value, which may be of any resource.
 
 Invariants: the space of a resource is its own, and is never used again after the resource is deleted. So a resource of
 the same name created at once is empty. A change depends on the engine's rows, never on cached ones, which other
 processes may have changed.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import replace
-from typing import Generic, TypeVar
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Generic, Self, TypeVar
 
 from lazulite.engine.compare_and_swap import update_row
-from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.dropped_spaces import DroppedSpaces, is_marker, marker_of
-from lazulite.records.named_resource import NamedResource
 from lazulite.records.row_cache import RowCache, TimeToLive
-from lazulite.records.space_allocator import SpaceAllocator
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.spaces import SpaceAllocator
+
+_PREFIX, _AFTER_PREFIX = "!", '"'
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAccessPolicy:
+    """One signed identifier of an ACL. A token that names the policy must state what is None here."""
+
+    id: str
+    """The name that a signature refers to by `si`, at most 64 characters."""
+    start: int | None = None
+    """Not valid before this instant, in ticks."""
+    expiry: int | None = None
+    """The last instant at which it is valid, in ticks."""
+    permission: str | None = None
+    """Permission letters of the service, such as `raud`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedResource:
+    """One resource; its stored form is the JSON of its fields."""
+
+    name: str
+    """As its creator spelled it."""
+    space: int
+    """The number of the space that holds its rows."""
+    policies: tuple[StoredAccessPolicy, ...] = field(default=(), kw_only=True)
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, value: bytes) -> Self:
+        """Read the stored form."""
+        fields = json.loads(value)
+        policies = tuple(StoredAccessPolicy(**policy) for policy in fields.pop("policies"))
+        return cls(**fields, policies=policies)
+
+
+def marker_of(space: int) -> str:
+    """Return the row that marks a space as dropped."""
+    return f"{_PREFIX}{space}"
+
+
+def is_marker(row: str) -> bool:
+    """Tell whether a row of a catalog is a marker."""
+    return row.startswith(_PREFIX)
+
+
+def marked_space(row: str) -> int:
+    """Return the space that a marker names.
+
+    Raises:
+        ValueError: the row is no marker.
+    """
+    return int(row.removeprefix(_PREFIX))
+
+
+class DroppedSpaces:
+    """The markers of one catalog.
+
+    Args:
+        engine: of the store.
+        catalog: the number of the catalog's space.
+        close: has every process reject changes in a space, given its number.
+    """
+
+    def __init__(self, engine: Engine, catalog: int, close: Callable[[int], Awaitable[None]]) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._close = close
+
+    async def finish(self) -> None:
+        """Close and empty every space that is still marked, and delete its marker."""
+        await self._finish(KeyRange(("", ""), None), lambda _: True)
+
+    async def finish_of(self, resource: Key) -> None:
+        """Do the same with the spaces that a resource had, given the key of its row."""
+        partition, row = resource
+        markers = KeyRange((partition, _PREFIX), (partition, _AFTER_PREFIX))
+        await self._finish(markers, lambda name: name in (row.encode(), b""))
+
+    async def _finish(self, within: KeyRange, accepts: Callable[[bytes], bool]) -> None:
+        pending: list[Key] = []
+        async for part in self._engine.scan(self._catalog, [within]):
+            keys = [part.key(index) for index, value in enumerate(part.values) if accepts(value)]
+            pending += [key for key in keys if is_marker(key[1])]
+        for key in pending:
+            await self._reclaim(*key)
+
+    async def _reclaim(self, partition: str, marker: str) -> None:
+        await self._close(marked_space(marker))
+        with suppress(EngineUnavailableError):  # The marker stays, and a later `finish` does the rest.
+            await self._engine.drop(marked_space(marker))
+            await update_row(self._engine, self._catalog, partition, marker, lambda _: {marker: None})
+
 
 ResourceT = TypeVar("ResourceT", bound=NamedResource)
 

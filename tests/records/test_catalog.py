@@ -6,9 +6,7 @@ from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.named_resource import NamedResource
-from lazulite.records.resource_catalog import ResourceCatalog
-from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy
 
 SPACE = 900
 
