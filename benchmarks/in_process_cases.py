@@ -91,6 +91,8 @@ CASES = {
     "put of 1 KB": Case(_QUEUES, _QUEUES.put()),
     "put of 1 KB, whole": Case(_QUEUES, _QUEUES.put(), whole=True),
     "put of 1 KB, one at a time, whole": Case(_QUEUES, _QUEUES.put(connections=1), whole=True),
+    "put of a blob of 1 KB": Case(_BLOBS, _BLOBS.put()),
+    "get of a blob of 1 KB": Case(_BLOBS, _BLOBS.get()),
     "page of 5,000 blobs": Case(_BLOBS, _BLOBS.list_names(connections=1)),
     "page of 5,000 prefixes": Case(_BLOBS, _BLOBS.list_prefixes(connections=1)),
     "get and delete of 1 KB": Case(_QUEUES, _QUEUES.cycle(), before=_QUEUES.put()),
