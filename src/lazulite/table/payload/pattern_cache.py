@@ -40,9 +40,9 @@ class TablePatterns:
     def encode(self, body: bytes, by_name: bool) -> EncodedEntity | None:
         """Encode an entity's properties as sent or by name. Return None if no pattern matches the body."""
         pattern = self._by_quotes.get(body.count(b'"'))
-        if pattern is None or len(body) > BODY_BYTES_MAX or not body.isascii():
+        if pattern is None or len(body) > BODY_BYTES_MAX:
             return None
-        return pattern.encode(body.decode("ascii"), by_name)
+        return pattern.encode(body, by_name)
 
     def learn(self, body: bytes, members: Members) -> None:
         """Take notice of a body that no pattern matches, but the fast path: now and then, make a pattern of it."""
@@ -50,7 +50,7 @@ class TablePatterns:
         if self._missed < BODIES_PER_PATTERN or len(body) > BODY_BYTES_MAX or not body.isascii():
             return
         self._missed = 0
-        pattern = pattern_of(body.decode("ascii"), members)
+        pattern = pattern_of(body, members)
         if pattern is not None:
             self._by_quotes[body.count(b'"')] = pattern
             while sum([len(each.expression) for each in self._by_quotes.values()]) > CHARACTERS_MAX:
