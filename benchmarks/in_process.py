@@ -107,9 +107,9 @@ class Side:
             return took_s, [Reply(int(each[9:12]), each.partition(b"\r\n\r\n")[2]) for each in whole]
         requests, handler = list(map(_request, raw)), self._services[case.builder.service]
         began_s = time.thread_time()
-        found = [handler.at_once(request) for request in requests]
-        waiting = [handler.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
-        every = [*(one for one in found if one is not None), *(await asyncio.gather(*waiting))]
+        found = [handler.respond(request) for request in requests]
+        ready = [one for one in found if isinstance(one, Response)]
+        every = ready + await asyncio.gather(*(one for one in found if not isinstance(one, Response)))
         took_s = time.thread_time() - began_s
         return took_s, [Reply(one.status, await _body(one)) for one in every]
 
@@ -176,10 +176,11 @@ async def measure(only: str, rounds: int) -> dict[str, float]:
 
 
 def _turn(checkout: Path, only: str, rounds: int) -> dict[str, float]:
-    """Measure a checkout in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(checkout / "src"), str(_ROOT)))}
+    """Measure a checkout in a process of its own, by its own benchmark: it knows how to call its services."""
+    checkout = checkout.resolve()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(checkout / "src"), str(checkout)))}
     command = [sys.executable, "-m", "benchmarks.in_process", "--only", only, "--rounds", str(rounds)]
-    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, check=False)
+    done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr.decode())
     found: dict[str, float] = json.loads(done.stdout)

@@ -16,7 +16,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.records.spaces import TABLES
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, ServiceAddress
@@ -65,7 +65,7 @@ async def test_given_hosts_are_answered_as_a_trusted_proxy_tells_them(capsys: py
         async def code(host: str, forwarded: str = "") -> str:
             headers = {"host": host} | ({"x-forwarded-host": forwarded} if forwarded else {})
             request = Request("GET", "/devstoreaccount1/", headers=headers, client="192.0.2.1")
-            return (await service.handle(request)).error_code
+            return (await response_of(service, request)).error_code
 
         assert {await code("devbox:1"), await code("other"), await code("third", "other")} == {
             "NoAuthenticationInformation"
@@ -87,7 +87,7 @@ async def test_sources_of_copies_are_fetched_from_given_hosts(hosts: tuple[IPv4N
         async def put(path: str, query: str = "", **headers: str) -> int:
             sent = {"host": "127.0.0.1", "content-length": "0", "x-ms-version": VERSION, **headers}
             request = Request("PUT", f"/{DEVELOPMENT_ACCOUNT.name}/{path}", query + token(), sent, client="127.0.0.1")
-            return (await services[BLOB].service.handle(request)).status
+            return (await response_of(services[BLOB].service, request)).status
 
         assert await put("docs", "restype=container&") == 201
         assert await put("docs/copy", **{"x-ms-copy-source": f"{other.url}/data"}) == (202 if hosts else 404)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.engine.content.files import ContentFiles
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 
 from .world import ACCOUNT, CONTAINER, VERSION, opened
 
@@ -86,7 +86,7 @@ async def test_a_body_without_credentials_is_not_accepted_and_nothing_is_written
             headers["authorization"] = authorization
         body = _RefusedBody()
         path = f"/{ACCOUNT}/{CONTAINER}/blob"
-        response = await world.service.handle(Request("PUT", path, query, headers, body_to_come=body))
+        response = await response_of(world.service, Request("PUT", path, query, headers, body_to_come=body))
         assert response.status in (401, 403)
         assert await world.rows() == []
         assert await world.kept() == set()

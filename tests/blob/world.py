@@ -19,7 +19,7 @@ from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Clock, KeyRange
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
 from lazulite.service.limits import QueryLimits
@@ -123,7 +123,7 @@ class World:
         return await self._send(Request(method, path, query, headers, client="127.0.0.1"))
 
     async def _send(self, request: Request) -> Answer:
-        response = await self.service.handle(request)
+        response = await response_of(self.service, request)
         content = response.body
         if response.content is not None:
             if request.method != "HEAD":

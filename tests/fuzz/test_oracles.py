@@ -1,12 +1,12 @@
 """The fuzzers would see what they look for: each broken promise, planted, is found."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import EventualResponse, Request, Response
 
 from . import wire_target
 from .mutate import Mutator
@@ -61,18 +61,29 @@ def _runner() -> Iterator[Runner]:
     runner.close()
 
 
+class Inner:
+    """What a service does with a request, where another function takes its place."""
+
+    def __init__(self, respond: Callable[[Request], EventualResponse]) -> None:
+        self._respond = respond
+
+    async def __call__(self, request: Request) -> Response:
+        response = self._respond(request)
+        return response if isinstance(response, Response) else await response
+
+
 INSERT = b'POST\n{"PartitionKey":"p","RowKey":"new","A":1}'
 
 
 def test_failing_input_is_found_and_shortened(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = runner.world.service.handle
+    inner = Inner(runner.world.service.respond)
 
     async def fails(request: Request) -> Response:
         if b"new" in request.body:
             raise ValueError("planted")
-        return await handle(request)
+        return await inner(request)
 
-    monkeypatch.setattr(runner.world.service, "handle", fails)
+    monkeypatch.setattr(runner.world.service, "respond", fails)
     monkeypatch.setattr(runner.world, "renew", lambda: None)
     key = runner.broken(INSERT)
     assert "ValueError" in key
@@ -85,25 +96,25 @@ def test_a_slow_input_is_found(runner: Runner) -> None:
 
 
 def test_rejection_that_writes_is_found(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = runner.world.service.handle
+    inner = Inner(runner.world.service.respond)
 
     async def rejects(request: Request) -> Response:
-        await handle(request)
+        await inner(request)
         return runner.world.service.reject(request, ServiceError("InvalidInput"))
 
-    monkeypatch.setattr(runner.world.service, "handle", rejects)
+    monkeypatch.setattr(runner.world.service, "respond", rejects)
     assert runner.broken(INSERT) == "a rejected request changes nothing: 400"
 
 
 def test_a_write_that_reads_back_differently_is_found(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = runner.world.service.handle
+    inner = Inner(runner.world.service.respond)
 
     async def loses(request: Request) -> Response:
         if request.method == "POST":
             request.body = request.body.replace(b"1}", b"2}")
-        return await handle(request)
+        return await inner(request)
 
-    monkeypatch.setattr(runner.world.service, "handle", loses)
+    monkeypatch.setattr(runner.world.service, "respond", loses)
     with pytest.raises(BrokenPromiseError, match="values come back"):
         json_body(runner.world, INSERT)
 

@@ -17,7 +17,7 @@ from lazulite.auth.shared_key import Canonicalize
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.key_encoding import space_prefix
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import Request, Response, Service, response_of
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.records.spaces import COUNTERS
 from lazulite.service.definition import ServiceDependencies
@@ -186,7 +186,7 @@ class World:
 
     async def handle(self, request: Request) -> Response:
         """Return the response to a request."""
-        return await self.service.handle(request)
+        return await response_of(self.service, request)
 
     def check(self, request: Request, response: Response) -> None:
         """Hold a response against the rules for every response."""

@@ -14,7 +14,7 @@ from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.fields import Fields
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.queue.service import QueueService
 from lazulite.service.definition import ServiceDependencies
 from tests.fuzz.memory import MemoryEngine
@@ -83,7 +83,7 @@ class World:
         headers = {**HEAD, "x-ms-version": version, "content-length": str(len(body))}
         whole = "&".join(filter(None, (query, self.sas)))
         request = Request(method, f"/{NAME}/{path}", whole, Fields.of(headers) if steady else headers, body, id="id")
-        response = self.service.at_once(request) or await self.service.handle(request)
+        response = await response_of(self.service, request)
         self.planned[method] += request.plan is not None
         record = f"{request.record} {request.authenticated}"
         return Answer(response.status, tuple(response.fields()), response.body, record)

@@ -12,7 +12,7 @@ from lazulite.auth.bearer.jwks import parse_jwks
 from lazulite.auth.bearer.rules import BearerConventions, BearerRules
 from lazulite.protocol.clock import unix_seconds
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.queue.call import Call
 from lazulite.queue.catalog import Queue
 from lazulite.queue.model.message import Message
@@ -46,7 +46,7 @@ async def test_roles_of_queues_and_of_tables() -> None:
             token = KEY.token(now=unix_seconds(world.now), roles=[role])
             headers = {"authorization": f"Bearer {token}", "x-ms-version": "2021-02-12", "host": "127.0.0.1"}
             request = Request(method, "/devstoreaccount1/jobs", query, headers=headers, scheme="https")
-            response = await service.handle(request)
+            response = await response_of(service, request)
             return response.status, response.error_code
 
         assert await ask(TABLE_ROLE) == (403, "AuthorizationPermissionMismatch")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
@@ -97,11 +97,15 @@ class Echo:
         self.responds: Callable[[Request], Awaitable[Response]] | None = None
         """Responds instead, once the credentials are good."""
         self.now: Callable[[Request], Response | None] | None = None
-        """Responds at once."""
+        """Returns the response if it is to be ready."""
         self.authenticates: Callable[[Request], Awaitable[bool]] | None = None
         """Says whether the credentials are good; without it, all are."""
 
-    async def handle(self, request: Request) -> Response:
+    def respond(self, request: Request) -> EventualResponse:
+        ready = None if self.now is None else self.now(request)
+        return self.echo(request) if ready is None else ready
+
+    async def echo(self, request: Request) -> Response:
         request.authenticated = self.authenticates is None or await self.authenticates(request)
         if not request.authenticated:
             return Response(403)
@@ -116,9 +120,6 @@ class Echo:
             await self.before(request)
         said = f"{request.method} {request.path}?{request.query} ".encode() + request.body
         return Response(self.status, [("X-Id", request.id)], said if self.body is None else self.body)
-
-    def at_once(self, request: Request) -> Response | None:
-        return None if self.now is None else self.now(request)
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         return Response(error.status, [("X-Id", request.id)], error.code.encode(), error.code)

@@ -1,4 +1,4 @@
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from tests.table.client import ACCOUNT, Client, header
 
 QUERY = "restype=service&comp=properties"
@@ -30,7 +30,7 @@ async def test_stats_come_from_the_secondary(client: Client) -> None:
     query = "restype=service&comp=stats"
     assert (await client("GET", "", query)).error_code == "InvalidQueryParameterValue"
     request = Request("GET", f"/{ACCOUNT}-secondary/", f"{query}&{client.sas}", {"host": "h"}, id="id")
-    response = await client.service.handle(request)
+    response = await response_of(client.service, request)
     assert b"<Status>live</Status>" in response.body
 
 

@@ -5,7 +5,7 @@ import pytest
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.service.definition import ServiceDependencies
 from tests.fuzz.memory import MemoryEngine
 from tests.request_bodies import FixedBody
@@ -44,14 +44,14 @@ def put(sas: str, length: int | None, text: bytes = b"text") -> tuple[Request, F
 )
 async def test_a_rejected_body_is_never_accepted(notes: NoteService, sas: str, length: int, code: str) -> None:
     request, body = put(sas, length)
-    assert (await notes.handle(request)).error_code == code
+    assert (await response_of(notes, request)).error_code == code
     assert body.accepted == 0
 
 
 @pytest.mark.parametrize("length", [NOTE_BYTES, None])
 async def test_a_body_of_unknown_length_is_bounded_too(notes: NoteService, length: int | None) -> None:
     request, body = put(account_sas(), length, bytes(NOTE_BYTES + (length is None)))
-    response = await notes.handle(request)
+    response = await response_of(notes, request)
     assert body.accepted == 1
     assert (response.status, response.error_code) == ((201, "") if length else (413, "RequestBodyTooLarge"))
 
@@ -72,12 +72,12 @@ async def test_failures_of_the_engine_have_codes(
 
     monkeypatch.setattr(engine, "get", fail)
     request = Request("GET", f"/{ACCOUNT}/a", account_sas(), {"host": "h"})
-    assert (await notes.handle(request)).error_code == code
+    assert (await response_of(notes, request)).error_code == code
 
 
 async def test_the_record_tells_what_was_resolved(notes: NoteService) -> None:
     request = Request("GET", f"/{ACCOUNT}/a", "", {"host": "h", "x-ms-version": "2021-01-01"})
-    assert (await notes.handle(request)).error_code == "NoAuthenticationInformation"
+    assert (await response_of(notes, request)).error_code == "NoAuthenticationInformation"
     assert (request.record.version, request.record.account, request.record.operation) == ("2021-01-01", ACCOUNT, "")
     assert not request.authenticated
 
@@ -85,6 +85,6 @@ async def test_the_record_tells_what_was_resolved(notes: NoteService) -> None:
 async def test_a_rejection_has_the_text_of_the_service(notes: NoteService) -> None:
     request, _ = put(account_sas(), 4)
     request.headers = {**request.headers, "content-md5": "x"}
-    response = await notes.handle(request)
+    response = await response_of(notes, request)
     assert (response.status, response.reason) == (400, "That is no MD5.")
     assert b"<Message>That is no MD5.\nRequestId:" in response.body

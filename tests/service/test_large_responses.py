@@ -8,7 +8,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.sas.account_sas import sign_account_sas
 from lazulite.blob.service import BLOB
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.queue.service import QUEUE
 from lazulite.service.definition import ServiceDependencies
 from lazulite.table.service import TABLE, TableService
@@ -45,5 +45,5 @@ async def test_only_pages_wait_for_their_turn(path: str, turns: int) -> None:
     path, _, query = path.partition("?")
     signed = "&".join(filter(None, (query, sign_account_sas(DEVELOPMENT_ACCOUNT, ALL_PERMISSIONS))))
     headers = {"host": "host", "accept": "application/json;odata=nometadata"}
-    await service.handle(Request("GET", f"/{ACCOUNT}/{path}", signed, headers, b"", id="id"))
+    await response_of(service, Request("GET", f"/{ACCOUNT}/{path}", signed, headers, b"", id="id"))
     assert taken == turns

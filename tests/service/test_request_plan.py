@@ -187,8 +187,8 @@ def _notes() -> NoteService:
 async def _ask(notes: NoteService, method: str, path: str, sas: str, body: bytes = b"") -> tuple[bool, Response]:
     """Return whether the response came at once, and the response."""
     asked = Request(method, f"/{ACCOUNT}/{path}", sas, Fields.of({"host": "h"}), body, id="id")
-    response = notes.at_once(asked)
-    return response is not None, response or await notes.handle(asked)
+    response = notes.respond(asked)
+    return (True, response) if isinstance(response, Response) else (False, await response)
 
 
 async def test_a_new_service_answers_at_once(notes: NoteService) -> None:
@@ -204,9 +204,10 @@ async def test_a_new_service_answers_at_once(notes: NoteService) -> None:
 async def test_a_route_without_a_plan_goes_the_long_way(notes: NoteService) -> None:
     for _ in range(3):
         asked = Request("PUT", f"/{ACCOUNT}/a", account_sas(), Fields.of({"host": "h"}), b"x")
-        assert notes.at_once(asked) is None
+        response = notes.respond(asked)
+        assert not isinstance(response, Response)
+        assert (await response).status == 201
         assert asked.plan is None
-        assert (await notes.handle(asked)).status == 201
 
 
 async def test_a_token_of_one_note_reads_no_other(notes: NoteService) -> None:

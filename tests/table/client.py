@@ -8,7 +8,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Clock, Engine
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import Request, Response, response_of
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.limits import QueryLimits
 from lazulite.table.service import TableService
@@ -45,7 +45,7 @@ class Client:
         known = {"host": "host", "content-type": JSON, "accept": "application/json;odata=nometadata"}
         query = "&".join(filter(None, (query, self.sas)))
         request = Request(method, f"/{ACCOUNT}/{path}", query, {**known, **(headers or {})}, payload, id="id")
-        return await self.service.handle(request)
+        return await response_of(self.service, request)
 
 
 def values(response: Response) -> list[dict[str, Any]]:

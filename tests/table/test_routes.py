@@ -2,7 +2,7 @@
 
 import pytest
 
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import Request, Response, response_of
 from tests.table.batches import CONTENT_TYPE, Operation, change_set
 from tests.table.client import ACCOUNT, Client
 
@@ -43,7 +43,9 @@ async def test_operations_have_a_first_version(
 async def test_stats_have_a_first_version(client: Client) -> None:
     async def stats(version: str) -> Response:
         headers = {"host": "h", "x-ms-version": version}
-        return await client.service.handle(Request("GET", f"/{ACCOUNT}-secondary/", f"{STATS}&{client.sas}", headers))
+        return await response_of(
+            client.service, Request("GET", f"/{ACCOUNT}-secondary/", f"{STATS}&{client.sas}", headers)
+        )
 
     assert (await stats("2013-08-15")).status == 200
     assert (await stats("2012-02-12")).error_code == "InvalidQueryParameterValue"

@@ -1,9 +1,9 @@
 """The machine's bounds for the public development key, where no listening address can be checked at the start."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import EventualResponse, Request, Response, Service
 from lazulite.settings.config import is_loopback
 
 
@@ -21,13 +21,11 @@ class LoopbackGuard:
         self._inner = inner
         self._guarded = guarded
 
-    def handle(self, request: Request) -> Coroutine[object, object, Response]:
+    def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
-        return self._inner.handle(request) if self._passes(request) else self._rejected(request)
-
-    def at_once(self, request: Request) -> Response | None:
-        """See `Service`."""
-        return self._inner.at_once(request) if self._passes(request) else None
+        if self._passes(request):
+            return self._inner.respond(request)
+        return self._inner.reject(request, ServiceError("AuthorizationFailure"))
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         """See `Service`."""
@@ -35,6 +33,3 @@ class LoopbackGuard:
 
     def _passes(self, request: Request) -> bool:
         return not request.client or is_loopback(request.client) or not self._guarded()
-
-    async def _rejected(self, request: Request) -> Response:
-        return self._inner.reject(request, ServiceError("AuthorizationFailure"))

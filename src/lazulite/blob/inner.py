@@ -14,7 +14,7 @@ CallT_co = TypeVar("CallT_co", covariant=True)
 class Kernel(Protocol[CallT_co]):
     """What a service does with a request."""
 
-    def respond(self, request: Request, version: RequestVersion) -> Awaitable[Response]:
+    def respond_to_part(self, request: Request, version: RequestVersion) -> Awaitable[Response]:
         """Respond to a request that a version governs."""
         ...
 

@@ -58,13 +58,10 @@ class Website:
         self._addressing = addressing
         self._common = CommonFields(server)
 
-    def at_once(self, _: Request) -> None:
-        """See `Service`."""
-
-    async def handle(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> Response:
         """See `Service`."""
         try:
-            response = await self._respond(request)
+            response = await self._page_of(request)
         except ServiceError as error:
             response = _page(error)
         except EngineUnavailableError:
@@ -75,7 +72,7 @@ class Website:
         """See `Service`."""
         return self._finished(request, _page(error))
 
-    async def _respond(self, request: Request) -> Response:
+    async def _page_of(self, request: Request) -> Response:
         """Return the page that a path names, or what the website shows in its place.
 
         Raises:

@@ -14,7 +14,7 @@ Invariants:
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from lazulite.protocol.errors import ServiceError
 
@@ -128,7 +128,7 @@ class Request:
 
     `body` is whole unless there is a `body_to_come`: see `receive_body`. `authenticated`: it has credentials, found
     good. `record`: the facts for logs, which the service fills in as it learns them. `plan` and `found`: what
-    `Service.at_once` has found out and read for `handle`.
+    the service has found out and read before it waited.
     """
 
     method: str
@@ -177,20 +177,21 @@ class Response:
         return [*((name, value) for name, _, value in (line.partition(": ") for line in lines)), *self.headers]
 
 
+EventualResponse: TypeAlias = Response | Coroutine[object, None, Response]
+"""A response that is ready, or one that has to be awaited."""
+
+
 class Service(Protocol):
     """What a server serves."""
 
-    def handle(self, request: Request) -> Coroutine[object, object, Response]:
-        """Respond to a request. Raises only cancellation, and `ClientDisconnectedError` of `Request.receive_body`.
+    def respond(self, request: Request) -> EventualResponse:
+        """Respond to a request: at once, unless the response has to wait for something. One with `content` has to.
 
         A client whose request gets its response before the service accepts the body need not send all of it.
-        """
-        ...
 
-    def at_once(self, request: Request) -> Response | None:
-        """Respond to a request without waiting for anything; return None if `handle` has to respond.
-
-        A server calls it before `handle`, which may use what it has found out. Raises nothing.
+        Raises:
+            ClientDisconnectedError: of `Request.receive_body`, when the response is awaited. Nothing else but
+                cancellation.
         """
         ...
 
@@ -202,3 +203,9 @@ class Service(Protocol):
             error: the finding of the server.
         """
         ...
+
+
+async def response_of(service: Service, request: Request) -> Response:
+    """Return the response of a service to a request, awaited if it has to be. Raises as `Service.respond`."""
+    response = service.respond(request)
+    return response if isinstance(response, Response) else await response

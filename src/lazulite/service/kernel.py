@@ -1,6 +1,6 @@
 """What every service does with a request: from the parsed head to a finished response.
 
-Invariants: `handle` raises nothing but cancellation and what is a defect. Every response carries the request's id and
+Invariants: `respond` raises nothing but cancellation and what is a defect. Every response carries the request's id and
 the time; it carries the version, too, unless it rejects credentials or the version is older than that header. Nothing
 of a request is acted on before its credentials were verified, except a CORS preflight, which has none. Nothing is
 looked up, cached or logged under the name of an account that does not exist. A body is accepted only after its route
@@ -19,7 +19,7 @@ from lazulite.protocol.addressing import Address
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS, ServiceError
 from lazulite.protocol.fields import Fields
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.query_string import REQUEST_SECONDS_MAX, parse_query_string, read_timeout
 from lazulite.protocol.version import CORS_SINCE, ERROR_CODE_SINCE, NEWEST, UNSTATED, RequestVersion, resolve_version
 from lazulite.service import cors
@@ -77,8 +77,12 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         """Do the work that is due without a request."""
         await self._context.maintain()
 
-    def at_once(self, request: Request) -> Response | None:
-        """Respond without waiting, by the plan of the request's words; None: `handle` has to."""
+    def respond(self, request: Request) -> EventualResponse:
+        """See `Service`."""
+        response = self._ready(request)
+        return self._awaited(request) if response is None else response
+
+    def _ready(self, request: Request) -> Response | None:
         now = self._context.clock()
         matched = self._planner.match(request, now)
         if matched is None:
@@ -96,8 +100,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             self._finish(request, plan.version, response, properties.cors, now)
         return response
 
-    async def handle(self, request: Request) -> Response:
-        """Respond to a request."""
+    async def _awaited(self, request: Request) -> Response:
         matched = request.plan
         if isinstance(matched, MatchedPlan):
             parameters, version = matched.plan.parameters, matched.plan.version
@@ -110,7 +113,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             version = resolve_version(request.headers, parameters, self._definition.assumed_version)
         return await self._respond(request, parameters, version, matched)
 
-    async def respond(self, request: Request, version: RequestVersion) -> Response:
+    async def respond_to_part(self, request: Request, version: RequestVersion) -> Response:
         """Respond to a request inside another one, such as a part of a batch, whose version governs it."""
         try:
             parameters = parse_query_string(request.query)

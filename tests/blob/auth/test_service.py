@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import generate_account_sas, generate_blob_sas, generate_container_sas
 
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import Request, Response, response_of
 
 from .world import CONTRIBUTOR, DELEGATOR, EXPIRY, KEY, NAME, OWNER, READER, VERSION, World, opened
 
@@ -373,5 +373,5 @@ async def test_a_body_without_permission_is_not_accepted(world: World, query: st
     sent = {"x-ms-version": VERSION, "content-length": "100", **headers}
     query = f"{query}&{blob_sas('r')}".removeprefix("&")
     request = Request("PUT", f"/{NAME}/{BLOB}", query, sent, scheme="https", body_to_come=RefusedBody())
-    response = await world.service.handle(request)
+    response = await response_of(world.service, request)
     assert response.error_code == "AuthorizationPermissionMismatch"

@@ -21,7 +21,7 @@ from lazulite.blob.service import BlobService
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_SECOND
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import Request, Response, response_of
 from lazulite.service.definition import ServiceDependencies
 from tests.tokens import ISSUER, jwks, signing_key
 
@@ -91,7 +91,9 @@ class World:
         sent |= headers or {}
         if body:
             sent["content-length"] = str(len(body))
-        return await self.service.handle(Request(method, f"/{account}/{path}", query, sent, body, "https", "10.0.0.1"))
+        return await response_of(
+            self.service, Request(method, f"/{account}/{path}", query, sent, body, "https", "10.0.0.1")
+        )
 
     async def code(self, method: str, path: str, query: str = "", **more: Any) -> str:
         """Send a request; return its code, or the status if it succeeds."""
@@ -109,7 +111,7 @@ class World:
         text = blob_string_to_sign("SharedKey", Request(method, full, query, sent), NAME, full, None)
         signature = Account(NAME, (b"first",)).signers[0].sign(text.encode()).decode()
         sent["authorization"] = f"SharedKey {NAME}:{signature}"
-        response = await self.service.handle(Request(method, full, query, sent, body))
+        response = await response_of(self.service, Request(method, full, query, sent, body))
         assert response.status < 300, (response.error_code, response.body)
         return response
 

@@ -19,7 +19,7 @@ from lazulite.blob.limits import (
 )
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import JoinedContent
-from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, Request
+from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, Request, response_of
 from lazulite.service.limits import QueryLimits
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, id_of, opened, token
 
@@ -269,7 +269,7 @@ async def test_a_limit_counts_the_content_of_a_structured_body(
         headers_ = {"x-ms-version": NEW, **headers, **more, "x-ms-structured-content-length": str(content)}
         body = _AbandonedBody(length)
         request = Request("PUT", f"/{ACCOUNT}/{CONTAINER}/blob", f"{query}&{token()}", headers_, body_to_come=body)
-        return (await world.service.handle(request)).error_code
+        return (await response_of(world.service, request)).error_code
 
     framed = {"x-ms-structured-body": FORMAT}
     for segments in (1, 65_535):

@@ -2,7 +2,7 @@
 
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import EventualResponse, Request, Response, response_of
 from lazulite.server.middleware.by_host import ByHost, Hosted
 
 
@@ -12,11 +12,11 @@ class Named:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    async def handle(self, request: Request) -> Response:
-        return Response(200, reason=self._name)
+    def respond(self, request: Request) -> EventualResponse:
+        return Response(201, reason=self._name) if request.method == "GET" else self._respond()
 
-    def at_once(self, request: Request) -> Response | None:
-        return Response(201, reason=self._name) if request.method == "GET" else None
+    async def _respond(self) -> Response:
+        return Response(200, reason=self._name)
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         return Response(error.status, reason=self._name)
@@ -45,10 +45,10 @@ HOSTS = {
 async def test_the_host_decides_and_the_first_service_has_all_other_hosts() -> None:
     for host, name in HOSTS.items():
         request = Request("GET", "/", headers={"host": host})
-        assert (await SERVICE.handle(request)).reason == name, host
-        at_once = SERVICE.at_once(request)
-        assert at_once is not None
-        assert at_once.reason == name, host
+        ready = SERVICE.respond(request)
+        assert isinstance(ready, Response)
+        assert ready.reason == name, host
         assert SERVICE.reject(request, ServiceError("InvalidUri")).reason == name, host
-    assert SERVICE.at_once(Request("PUT", "/", headers={"host": "acct.queue.localhost"})) is None
-    assert (await SERVICE.handle(Request("GET", "/"))).reason == "table", "HTTP/1.0 has no host"
+    put = Request("PUT", "/", headers={"host": "acct.queue.localhost"})
+    assert (await response_of(SERVICE, put)).reason == "queue"
+    assert (await response_of(SERVICE, Request("GET", "/"))).reason == "table", "HTTP/1.0 has no host"

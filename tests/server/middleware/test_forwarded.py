@@ -6,11 +6,16 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import Fields
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.server.middleware.forwarded import HOPS_MAX, Proxied
 from tests.server.wire import Echo
 
 PROXIES = [ip_network("192.0.2.0/24"), ip_network("2001:db8::/32")]
+
+
+def close(response: EventualResponse) -> None:
+    assert not isinstance(response, Response)
+    response.close()
 
 
 def seen(sender: str = "192.0.2.1", **headers: str) -> tuple[str, str, str]:
@@ -18,7 +23,7 @@ def seen(sender: str = "192.0.2.1", **headers: str) -> tuple[str, str, str]:
     named = {f"x-forwarded-{name}": value for name, value in headers.items()}
     request = Request("GET", "/", headers={"host": "inside:1"} | named, client=sender)
     proxied = Proxied(Echo(), PROXIES)
-    proxied.handle(request).close()
+    close(proxied.respond(request))
     first = (request.scheme, request.headers["host"], request.client)
     proxied.reject(request, ServiceError("InvalidInput"))
     assert (request.scheme, request.headers["host"], request.client) == first, "once more changes nothing"
@@ -101,9 +106,9 @@ def test_a_second_look_keeps_the_steady_lines() -> None:
     fields = Fields.of({"host": "inside:1", "x-forwarded-host": "a.example"})
     request = Request("GET", "/", headers=fields, client="192.0.2.1")
     proxied = Proxied(Echo(), PROXIES)
-    proxied.at_once(request)
+    close(proxied.respond(request))
     once = request.headers
-    proxied.handle(request).close()
+    close(proxied.respond(request))
     assert isinstance(once, Fields)
     assert isinstance(request.headers, Fields)
     assert request.headers.steady == once.steady
@@ -119,6 +124,6 @@ def test_a_rejection_tells_the_client_too() -> None:
 def test_any_value_is_read_or_passed_over(text: str) -> None:
     request = Request("GET", "/p", "q", {f"x-forwarded-{name}": text for name in ("for", "proto", "host")})
     request.client = "192.0.2.1"
-    Proxied(Echo(), PROXIES).handle(request).close()
+    close(Proxied(Echo(), PROXIES).respond(request))
     assert request.scheme in ("http", "https")
     assert (request.path, request.query) == ("/p", "q")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.server.middleware.health import Health
 from tests.server.wire import Clock, Echo
 
@@ -26,14 +26,14 @@ class Check:
 
 
 async def test_healthy() -> None:
-    response = await Health(Echo(), Check()).handle(Request("GET", "/health"))
+    response = await response_of(Health(Echo(), Check()), Request("GET", "/health"))
     assert (response.status, json.loads(response.body)) == (200, {"status": "ok"})
     assert ("Content-Type", "application/json") in response.headers
 
 
 async def test_healthy_without_a_part() -> None:
     health = Health(Echo(), Check(), away=lambda: ("db2:5432",))
-    response = await health.handle(Request("GET", "/health"))
+    response = await response_of(health, Request("GET", "/health"))
     assert (response.status, response.body) == (200, b'{"status":"ok","away":["db2:5432"]}')
 
 
@@ -43,7 +43,7 @@ async def test_healthy_without_a_part() -> None:
 async def test_unhealthy(failure: Exception, reason: str) -> None:
     check = Check()
     check.failure = failure
-    response = await Health(Echo(), check).handle(Request("HEAD", "/health"))
+    response = await response_of(Health(Echo(), check), Request("HEAD", "/health"))
     assert (response.status, json.loads(response.body)) == (503, {"status": reason})
     assert response.error_code == reason
 
@@ -52,16 +52,16 @@ async def test_a_service_that_stops_soon_is_not_well() -> None:
     check, inner = Check(), Echo()
     health = Health(inner, check)
     health.leave()
-    response = await health.handle(Request("GET", "/health"))
+    response = await response_of(health, Request("GET", "/health"))
     assert (response.status, json.loads(response.body), check.runs) == (503, {"status": "Stopping"}, 0)
-    assert (await health.handle(Request("GET", "/t"))).status == 200
+    assert (await response_of(health, Request("GET", "/t"))).status == 200
 
 
 async def test_many_askers_share_one_check() -> None:
     check = Check()
     check.gate.clear()
     health = Health(Echo(), check)
-    askers = [asyncio.ensure_future(health.handle(Request("GET", "/health"))) for _ in range(50)]
+    askers = [asyncio.ensure_future(response_of(health, Request("GET", "/health"))) for _ in range(50)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     check.gate.set()
@@ -75,17 +75,17 @@ async def test_a_result_stands_for_a_second(failure: Exception | None, status: i
     check.failure = failure
     check.gate.clear()
     health = Health(Echo(), check, clock=clock)
-    asker = asyncio.ensure_future(health.handle(Request("GET", "/health")))
+    asker = asyncio.ensure_future(response_of(health, Request("GET", "/health")))
     await asyncio.sleep(0)
     clock.now_s += 3  # The second begins when the result is there.
     check.gate.set()
     assert (await asker).status == status
     check.failure = None if failure else OSError()
     clock.now_s += 0.99
-    assert {(await health.handle(Request("GET", "/health"))).status for _ in range(9)} == {status}
+    assert {(await response_of(health, Request("GET", "/health"))).status for _ in range(9)} == {status}
     assert check.runs == 1
     clock.now_s += 0.01
-    assert (await health.handle(Request("GET", "/health"))).status == (200 if failure else 503)
+    assert (await response_of(health, Request("GET", "/health"))).status == (200 if failure else 503)
     assert check.runs == 2
 
 
@@ -93,7 +93,7 @@ async def test_an_asker_who_leaves_does_not_end_the_check() -> None:
     check = Check()
     check.gate.clear()
     health = Health(Echo(), check)
-    leaver, stayer = (asyncio.ensure_future(health.handle(Request("GET", "/health"))) for _ in range(2))
+    leaver, stayer = (asyncio.ensure_future(response_of(health, Request("GET", "/health"))) for _ in range(2))
     await asyncio.sleep(0)
     leaver.cancel()
     await asyncio.wait([leaver])
@@ -108,7 +108,7 @@ async def test_a_check_that_hangs_is_not_waited_for_and_not_piled_up() -> None:
     health = Health(Echo(), check, seconds=0)
     async with asyncio.timeout(2):
         for _ in range(3):
-            response = await health.handle(Request("GET", "/health"))
+            response = await response_of(health, Request("GET", "/health"))
             assert json.loads(response.body) == {"status": "Timeout"}
     assert check.runs == 1
     check.failure = OSError("not reported")
@@ -116,14 +116,14 @@ async def test_a_check_that_hangs_is_not_waited_for_and_not_piled_up() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     check.failure = None
-    assert (await Health(Echo(), check).handle(Request("GET", "/health"))).status == 200
+    assert (await response_of(Health(Echo(), check), Request("GET", "/health"))).status == 200
 
 
 async def test_a_cancelled_check_is_not_health() -> None:
     async def check() -> None:
         raise asyncio.CancelledError
 
-    response = await Health(Echo(), check).handle(Request("GET", "/health"))
+    response = await response_of(Health(Echo(), check), Request("GET", "/health"))
     assert json.loads(response.body) == {"status": "Cancelled"}
 
 
@@ -132,7 +132,7 @@ async def test_a_cancelled_check_is_not_health() -> None:
 )
 async def test_everything_else_is_handed_on(request_: Request) -> None:
     inner = Echo()
-    assert (await Health(inner, Check()).handle(request_)).status == 200
+    assert (await response_of(Health(inner, Check()), request_)).status == 200
     assert inner.requests == [request_]
 
 

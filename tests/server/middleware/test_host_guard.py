@@ -1,7 +1,7 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.server.middleware.forwarded import Proxied
 from lazulite.server.middleware.host_guard import REPORTS_MAX, HostGuard
 from tests.server.wire import Echo
@@ -19,7 +19,7 @@ def guard(inner: Echo, *, guarded: bool = True, reports: list[str] | None = None
 async def answer(host: str | None, method: str = "GET", *, guarded: bool = True) -> tuple[int, str]:
     inner = Echo()
     request = Request(method, "/a/Tables", headers={} if host is None else {"host": host})
-    response = await guard(inner, guarded=guarded).handle(request)
+    response = await response_of(guard(inner, guarded=guarded), request)
     assert inner.requests == ([request] if response.status == 200 else [])
     return response.status, response.error_code
 
@@ -82,7 +82,7 @@ async def test_the_host_in_front_of_a_trusted_proxy_counts() -> None:
     async def status(client: str, **headers: str) -> int:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         service = Proxied(guard(Echo()), PROXIES)
-        return (await service.handle(Request("GET", "/", headers=named, client=client))).status
+        return (await response_of(service, Request("GET", "/", headers=named, client=client))).status
 
     assert await status("192.0.2.1", host="inside", x_forwarded_host="lazulite") == 200
     assert await status("192.0.2.1", host="127.0.0.1", x_forwarded_host="rebound.example") == 400
@@ -94,8 +94,8 @@ async def test_each_of_the_first_hosts_that_are_rejected_is_reported_once() -> N
     reports: list[str] = []
     service = guard(Echo(), reports=reports)
     for number in [*range(REPORTS_MAX + 9), *range(REPORTS_MAX + 9)]:
-        await service.handle(Request("GET", "/", headers={"host": f"h{number}.example:1"}))
-    await service.handle(Request("GET", "/", headers={"host": "a" * 300}))
+        await response_of(service, Request("GET", "/", headers={"host": f"h{number}.example:1"}))
+    await response_of(service, Request("GET", "/", headers={"host": "a" * 300}))
     assert len(reports) == REPORTS_MAX
     assert "--allowed-host h0.example" in reports[0]
 

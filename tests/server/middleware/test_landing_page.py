@@ -2,7 +2,7 @@
 
 import pytest
 
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import Request, Response, response_of
 from lazulite.server.middleware.health import Health
 from lazulite.server.middleware.landing_page import LandingPage
 
@@ -12,10 +12,7 @@ BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "host": "127.0
 class Inner:
     """A service that says that it was asked."""
 
-    def at_once(self, _: Request) -> Response | None:
-        return Response(418)
-
-    async def handle(self, _: Request) -> Response:
+    def respond(self, _: Request) -> Response:
         return Response(418)
 
     def reject(self, *_: object) -> Response:
@@ -31,15 +28,14 @@ def front() -> Health:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_a_browser_is_shown_what_this_is_and_where_the_documentation_lies(method: str) -> None:
+def test_a_browser_is_shown_what_this_is_and_where_the_documentation_lies(method: str) -> None:
     request = Request(method, "/", headers=BROWSER)
-    at_once, handled = front().at_once(request), await front().handle(request)
-    assert at_once is not None
-    for response in (at_once, handled):
-        assert response.status == 200
-        assert dict(response.headers)["Content-Type"].startswith("text/html")
-        assert b"This is Lazulite, a server of Azure Table storage" in response.body
-        assert b"docs/README.md" in response.body
+    response = front().respond(request)
+    assert isinstance(response, Response)
+    assert response.status == 200
+    assert dict(response.headers)["Content-Type"].startswith("text/html")
+    assert b"This is Lazulite, a server of Azure Table storage" in response.body
+    assert b"docs/README.md" in response.body
     assert request.record.operation == "LandingPage"
 
 
@@ -56,8 +52,6 @@ async def test_a_browser_is_shown_what_this_is_and_where_the_documentation_lies(
     ],
 )
 async def test_all_other_requests_are_the_services(request_: Request) -> None:
-    at_once = front().at_once(request_)
-    assert at_once is not None
-    assert at_once.status == (await front().handle(request_)).status == 418
+    assert (await response_of(front(), request_)).status == 418
     without = Health(Inner(), check)
-    assert (await without.handle(Request("GET", "/", headers=BROWSER))).status == 418
+    assert (await response_of(without, Request("GET", "/", headers=BROWSER))).status == 418

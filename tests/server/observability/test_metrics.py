@@ -16,7 +16,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.engine.rocksdb.database import STATISTICS
 from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.errors import CATALOGUE, REASONS
-from lazulite.protocol.message import Request, RequestRecord, Response
+from lazulite.protocol.message import Request, RequestRecord, Response, response_of
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.metrics import NONE, OTHER, READINGS, REQUEST_SECONDS, Metrics
 from lazulite.server.observability.metrics_endpoint import MetricsPage
@@ -176,14 +176,15 @@ async def test_unknown_names_share_a_label(seen: list[tuple[str, int, str, str]]
 async def test_what_clients_send_adds_no_series(sent: list[tuple[str, str, str]]) -> None:
     metrics, client = new(), Client(MemoryEngine(lambda: 0))
     before = len(await scraped(metrics))
-    handle = client.service.handle
+    respond = client.service.respond
 
     async def heard(request: Request) -> Response:
-        response = await handle(request)
+        response = respond(request)
+        response = response if isinstance(response, Response) else await response
         metrics.record(Exchange(request, response, 1, 1, 1))
         return response
 
-    client.service.handle = heard  # type: ignore[method-assign]  # it hears what goes through
+    client.service.respond = heard  # type: ignore[method-assign]  # it hears what goes through
     for method, path, query in sent:
         await client(method, path, query, headers={"origin": "x"})
     samples = await scraped(metrics)
@@ -221,7 +222,7 @@ async def test_a_scrape_holds_up_nobody() -> None:
     metrics._registry.register(slow)
     slow.gate.clear()
     page = MetricsPage(lambda: metrics.render(dict))
-    scrapes = [asyncio.ensure_future(page.handle(Request("GET", "/metrics"))) for _ in range(20)]
+    scrapes = [asyncio.ensure_future(response_of(page, Request("GET", "/metrics"))) for _ in range(20)]
     for _ in range(20):
         await asyncio.sleep(0)
         metrics.record(exchange("QueryEntity", 200))

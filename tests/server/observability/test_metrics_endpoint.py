@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, response_of
 from lazulite.server.observability.metrics_endpoint import CONTENT_TYPE, PAGE_LIMITS, MetricsPage
 
 
@@ -28,7 +28,7 @@ class Renderer:
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("query", ["", "name[]=x"])
 async def test_the_page(method: str, query: str) -> None:
-    response = await MetricsPage(Renderer()).handle(Request(method, "/metrics", query))
+    response = await response_of(MetricsPage(Renderer()), Request(method, "/metrics", query))
     assert (response.status, response.body) == (200, b"page 1")
     assert ("Content-Type", CONTENT_TYPE) in response.headers
     assert CONTENT_TYPE == CONTENT_TYPE_PLAIN_0_0_4
@@ -40,14 +40,14 @@ async def test_the_page(method: str, query: str) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_other_paths_are_rejected(method: str, path: str) -> None:
     renderer = Renderer()
-    response = await MetricsPage(renderer).handle(Request(method, path))
+    response = await response_of(MetricsPage(renderer), Request(method, path))
     assert (response.status, response.body, renderer.runs) == (404, b"ResourceNotFound\n", 0)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "MERGE"])
 async def test_other_methods_are_rejected(method: str) -> None:
     renderer = Renderer()
-    response = await MetricsPage(renderer).handle(Request(method, "/metrics"))
+    response = await response_of(MetricsPage(renderer), Request(method, "/metrics"))
     assert (response.status, response.body, renderer.runs) == (405, b"MethodNotAllowed\n", 0)
     assert ("Allow", "GET, HEAD") in response.headers
 
@@ -61,14 +61,14 @@ async def test_many_askers_share_one_rendering() -> None:
     renderer = Renderer()
     renderer.gate.clear()
     page = MetricsPage(renderer)
-    askers = [asyncio.ensure_future(page.handle(Request("GET", "/metrics"))) for _ in range(50)]
+    askers = [asyncio.ensure_future(response_of(page, Request("GET", "/metrics"))) for _ in range(50)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     askers[0].cancel()
     await asyncio.sleep(0)
     renderer.gate.set()
     assert {response.body for response in await asyncio.gather(*askers[1:])} == {b"page 1"}
-    assert (await page.handle(Request("GET", "/metrics"))).body == b"page 2"
+    assert (await response_of(page, Request("GET", "/metrics"))).body == b"page 2"
 
 
 async def test_a_rendering_that_fails_fails_its_askers_only() -> None:
@@ -76,16 +76,16 @@ async def test_a_rendering_that_fails_fails_its_askers_only() -> None:
     page = MetricsPage(renderer)
     renderer.failure = OSError("x")
     with pytest.raises(OSError, match="x"):
-        await page.handle(Request("GET", "/metrics"))
+        await response_of(page, Request("GET", "/metrics"))
     renderer.gate.clear()
-    gone = asyncio.ensure_future(page.handle(Request("GET", "/metrics")))
+    gone = asyncio.ensure_future(response_of(page, Request("GET", "/metrics")))
     await asyncio.sleep(0)
     gone.cancel()
     renderer.gate.set()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     renderer.failure = None
-    assert (await page.handle(Request("GET", "/metrics"))).status == 200
+    assert (await response_of(page, Request("GET", "/metrics"))).status == 200
 
 
 def test_the_port_is_for_few() -> None:

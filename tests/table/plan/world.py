@@ -121,11 +121,13 @@ class World:
         request = Request(
             method, root + path, query, Fields.of(sent) if steady else sent, payload, scheme, client, "id"
         )
-        response = self.service.at_once(request)
+        response = self.service.respond(request)
         self.planned += request.plan is not None
         self.authenticated = request.authenticated
-        self.immediate += response is not None
-        return _answer(request, await self.service.handle(request) if response is None else response)
+        if not isinstance(response, Response):
+            return _answer(request, await response)
+        self.immediate += 1
+        return _answer(request, response)
 
     async def prepare(self) -> "World":
         """Make the table `orders` with one entity."""

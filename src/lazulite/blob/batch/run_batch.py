@@ -29,7 +29,7 @@ async def run_batch(call: Call) -> Response:
     written: list[bytes] = []
     version = RequestVersion(call.version, call.version)
     for part, request in zip(parts, requests, strict=True):
-        response = await context.inner.kernel.respond(request, version)
+        response = await context.inner.kernel.respond_to_part(request, version)
         client_id = request.headers.get("x-ms-client-request-id", "")
         facts = PartFacts(part.head.content_id, request.id, call.version, client_id)
         written.append(write_part(response, facts))

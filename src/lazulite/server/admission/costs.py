@@ -67,7 +67,7 @@ class CostAccount:
         self.seconds += _REJECTION_SECONDS
 
     def tried(self, meter: CpuMeter) -> None:
-        """Account for work on a request that has to be done anew, as it could not be responded to at once."""
+        """Account for work on a request that has to be done anew, as its response was not ready."""
         if meter.total_s > _TRY_SECONDS_FREE:
             self.seconds += meter.total_s
 

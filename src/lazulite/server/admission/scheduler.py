@@ -240,7 +240,7 @@ class CpuMeter:
         self.waits = False
 
 
-def run_at_once(work: Callable[[A], T], argument: A, scheduler: FairScheduler, meter: CpuMeter) -> T:
+def run_metered(work: Callable[[A], T], argument: A, scheduler: FairScheduler, meter: CpuMeter) -> T:
     """Run some work that never yields; the meter begins anew."""
     began_s = scheduler.clock()
     if began_s - scheduler.noted_s > _NOTE_SECONDS:

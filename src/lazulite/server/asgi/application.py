@@ -8,7 +8,7 @@ those of `lazulite serve`. Once `drain` has returned, no request runs.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias, cast
 from urllib.parse import quote
@@ -101,16 +101,15 @@ class HttpApplication:
             body.announce(request.headers, str(scope.get("http_version", "1.1")))
         except ServiceError as error:
             return self._service.reject(request, error)
-        if body.length == 0:
-            try:
-                response = self._service.at_once(request)
-            except Exception as failure:  # noqa: BLE001 - as in `_handle`
-                return self._fail(request, failure)
-            if response is not None:
-                return response
         request.body_to_come = body
+        try:
+            response = self._service.respond(request)
+        except Exception as failure:  # noqa: BLE001 - as in `_await`
+            return self._fail(request, failure)
+        if isinstance(response, Response):
+            return response
         # A task of its own: a client that leaves must not cut an operation short.
-        running = asyncio.get_running_loop().create_task(self._handle(request, body))
+        running = asyncio.get_running_loop().create_task(self._await(response, request, body))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         with suppress(TimeoutError):
@@ -123,9 +122,9 @@ class HttpApplication:
             return self._service.reject(request, ServiceError("ServerBusy"))
         return running.result()
 
-    async def _handle(self, request: Request, body: AsgiBody) -> Response:
+    async def _await(self, work: Coroutine[object, None, Response], request: Request, body: AsgiBody) -> Response:
         try:
-            return await self._service.handle(request)
+            return await work
         except ClientDisconnectedError:
             raise
         except Exception as failure:  # noqa: BLE001 - the last line of defence; the text may quote a client, so it is left out

@@ -19,7 +19,7 @@ from typing import cast
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.server.http.connection_parts import ConnectionParts
-from lazulite.server.http.exchange import cancel, leave, reject, respond, respond_at_once, start
+from lazulite.server.http.exchange import begin, cancel, leave, reject, respond
 from lazulite.server.http.outbound import CONTINUE, OutboundStream, client_address
 from lazulite.server.http.parser import Reading
 from lazulite.server.http.pending_request import PendingRequest
@@ -29,9 +29,9 @@ from lazulite.server.http.states import TRANSITIONS, Action, Event, State
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that get that answer at a time; beyond them, a connection is just closed."""
 
-_AT_ONCE_MAX = 16
-"""Requests that are responded to in one go; then other connections come first. Today's services respond at once only to
-a request that came alone (`WholeReader`)."""
+_READY_MAX = 16
+"""Responses that are sent in one go; then other connections come first. Mostly only a request that came alone
+(`WholeReader`) has a response that is ready."""
 
 # Looked up once: members of an Enum are found by Python code, several times for each request.
 _BODY = State.BODY
@@ -271,7 +271,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
         """Do all that can be done now: respond to or start the next request, parse more input, choose the state."""
         inbound, gate, outbound = self.inbound, self.gate, self.outbound
         queue = inbound.queue
-        at_once_count = 0
+        ready_count = 0
         while not self.ending:
             if (gate.blocked or gate.account.seconds) and not gate.try_admit(outbound):
                 break
@@ -279,10 +279,9 @@ class Connection(ConnectionParts, asyncio.Protocol):
                 pending = queue.popleft()
                 if not pending.served:
                     reject(self, pending)
-                elif pending.complete and at_once_count < _AT_ONCE_MAX and respond_at_once(self, pending):
-                    at_once_count += 1
                 else:
-                    start(self, pending, self)
+                    may_respond = pending.complete and ready_count < _READY_MAX
+                    ready_count += begin(self, pending, self, may_respond=may_respond)
                 continue
             if not (inbound.unread and inbound.read_on()):
                 self.settle()

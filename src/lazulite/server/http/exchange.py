@@ -4,7 +4,7 @@ Invariants:
 - A request with good credentials and a complete body runs to its end, whether or not its client still listens. Only the
   end of a drain cancels it, and a query that waits for the scheduler for a client that has left. A request whose
   credentials are not checked yet is cancelled when its client leaves, or its connection is evicted.
-- A request that the service responds to at once has no task, and is over when `respond_at_once` returns.
+- A request whose response is ready has no task, and is over when `begin` returns.
 - A request has one response at most, and any failure of a service gets a response and a log line. A response tells
   whether another may follow; after the last one the connection ends. After a rejection that ends it, input is read and
   dropped for a while, as `outbound` says.
@@ -17,11 +17,12 @@ Invariants:
 """
 
 import asyncio
+from collections.abc import Coroutine
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window
-from lazulite.server.admission.scheduler import SLICE_SECONDS, run_at_once, schedule_fairly
+from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window, response_of
+from lazulite.server.admission.scheduler import SLICE_SECONDS, run_metered, schedule_fairly
 from lazulite.server.content_windows import content_of, send_windows
 from lazulite.server.http.connection_parts import ConnectionParts
 from lazulite.server.http.outbound import body_of, encode_head
@@ -227,19 +228,29 @@ async def _reserve_window(connection: ConnectionParts, pending: PendingRequest) 
     connection.enter(connection.state)  # The wait was not the client's, nor the service's.
 
 
-def respond_at_once(connection: ConnectionParts, pending: PendingRequest) -> bool:
-    """Respond to a request whose service need not wait for anything; return False if it has to."""
-    server, request = connection.server, pending.request
-    gate, memory = connection.gate, connection.memory
+def begin(connection: ConnectionParts, pending: PendingRequest, reader: Reader, *, may_respond: bool) -> bool:
+    """Hand a request to the service; return whether it has its response.
+
+    `reader` reads on when the service asks for more of the body. `may_respond`: a response that is ready may be sent
+    before this function returns.
+    """
+    server, request, memory, gate = connection.server, pending.request, connection.memory, connection.gate
+    if pending.length != 0:
+        request.body_to_come = ReceivedBody(pending, server.bodies, server.limits, reader)
+    if not may_respond:
+        _start(connection, pending, response_of(server.service, request))
+        return False
     pending.started_s = server.clock()
     try:
         try:
-            response = run_at_once(server.service.at_once, request, server.scheduler, gate.meter)
+            response = run_metered(server.service.respond, request, server.scheduler, gate.meter)
         except Exception as failure:  # noqa: BLE001 - as in `_serve`
             response = _fail(connection, request, failure)
-        if response is None:
+        if not isinstance(response, Response):
             gate.account.tried(gate.meter)
+            _start(connection, pending, response)
             return False
+        request.body_to_come = None
         _account(connection, request, response)
         memory.is_authenticated = memory.is_authenticated or request.authenticated
         respond(connection, pending, response)
@@ -248,15 +259,12 @@ def respond_at_once(connection: ConnectionParts, pending: PendingRequest) -> boo
     return True
 
 
-def start(connection: ConnectionParts, pending: PendingRequest, reader: Reader) -> None:
-    """Hand a request to the service; `reader` reads on when the service asks for more of the body."""
-    server = connection.server
+def _start(connection: ConnectionParts, pending: PendingRequest, work: Coroutine[object, None, Response]) -> None:
+    """Begin to wait for the response of a service."""
     connection.running = pending
     connection.reset_pace()
-    if pending.length != 0:
-        pending.request.body_to_come = ReceivedBody(pending, server.bodies, server.limits, reader)
     connection.on(_ON_REQUEST_STARTED)
-    connection.task = asyncio.get_running_loop().create_task(_serve(connection, pending), name="request")
+    connection.task = asyncio.get_running_loop().create_task(_serve(connection, pending, work), name="request")
 
 
 def leave(connection: ConnectionParts, pending: PendingRequest) -> None:
@@ -269,10 +277,12 @@ def leave(connection: ConnectionParts, pending: PendingRequest) -> None:
 
 
 def cancel(connection: ConnectionParts, task: "asyncio.Task[None]") -> None:
-    """Cancel the work on a request."""
+    """Cancel the work on a request once it has begun.
+
+    A task that is cancelled before it begins would never await its response, which Python reports as a defect.
+    """
 
     def tidy_up(_: "asyncio.Task[None]") -> None:
-        # Perhaps it was cancelled before it began, and so could not do it itself.
         connection.running = None
         connection.charge()
         if connection.task is task:
@@ -280,16 +290,16 @@ def cancel(connection: ConnectionParts, task: "asyncio.Task[None]") -> None:
             if connection.outbound is None:
                 connection.server.remove(connection)
 
-    task.cancel()
+    task.get_loop().call_soon(task.cancel)
     task.add_done_callback(tidy_up)
 
 
-async def _serve(connection: ConnectionParts, pending: PendingRequest) -> None:
+async def _serve(connection: ConnectionParts, pending: PendingRequest, work: Coroutine[object, None, Response]) -> None:
     server, gate = connection.server, connection.gate
     response = None
     try:
         try:
-            response = await schedule_fairly(server.service.handle(pending.request), server.scheduler, gate.meter)
+            response = await schedule_fairly(work, server.scheduler, gate.meter)
             content = content_of(response)
             if content is not None:
                 sending, response = send_content(connection, pending, response, content), None

@@ -3,11 +3,11 @@
 A request whose host names no service's account goes to the first service, path style.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import EventualResponse, Request, Response, Service
 
 
 class Hosted(NamedTuple):
@@ -29,13 +29,9 @@ class ByHost:
         self._hosted = tuple(hosted)
         self._first = self._hosted[0].service
 
-    def handle(self, request: Request) -> Coroutine[object, object, Response]:
+    def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
-        return self._service(request).handle(request)
-
-    def at_once(self, request: Request) -> Response | None:
-        """See `Service`."""
-        return self._service(request).at_once(request)
+        return self._service(request).respond(request)
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         """See `Service`."""

@@ -5,13 +5,13 @@ count that the proxies added, which are the last ones: entries before them may b
 A value that is no scheme, host or address counts as absent. The path never changes, as signatures cover it.
 """
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import Fields
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import EventualResponse, Request, Response, Service
 from lazulite.server.http.head import is_host
 
 Network = IPv4Network | IPv6Network
@@ -39,15 +39,10 @@ class Proxied:
 
         self._trusts = trusts
 
-    def handle(self, request: Request) -> Coroutine[object, object, Response]:
+    def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
         self._look_behind(request)
-        return self._inner.handle(request)
-
-    def at_once(self, request: Request) -> Response | None:
-        """See `Service`."""
-        self._look_behind(request)
-        return self._inner.at_once(request)
+        return self._inner.respond(request)
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         """See `Service`."""

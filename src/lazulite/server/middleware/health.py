@@ -7,11 +7,11 @@ longer than `seconds`; a service that is about to stop is not healthy, whatever 
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from lazulite.engine.write_check import KEPT_SECONDS, WriteCheck
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import EventualResponse, Request, Response, Service
 from lazulite.server.middleware.landing_page import PATH as PAGE
 from lazulite.server.middleware.landing_page import LandingPage
 
@@ -58,25 +58,15 @@ class Health:
         """Respond from now on that the service stops soon."""
         self._stopping = True
 
-    def handle(self, request: Request) -> Coroutine[object, object, Response]:
+    def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
         if request.path in _OWN_PATHS:
             if _is_check(request):
                 return self._answer(request)
             page = self._shown(request)
             if page is not None:
-                return _made(page)
-        return self._inner.handle(request)
-
-    def at_once(self, request: Request) -> Response | None:
-        """See `Service`."""
-        if request.path in _OWN_PATHS:
-            if _is_check(request):
-                return None
-            page = self._shown(request)
-            if page is not None:
                 return page
-        return self._inner.at_once(request)
+        return self._inner.respond(request)
 
     def _shown(self, request: Request) -> Response | None:
         return self._page.response(request) if self._page is not None and request.path == PAGE else None
@@ -107,10 +97,6 @@ class Health:
         if failure is None:
             return ""
         return failure.code if isinstance(failure, ServiceError) else type(failure).__name__
-
-
-async def _made(response: Response) -> Response:
-    return response
 
 
 def _is_check(request: Request) -> bool:

@@ -7,12 +7,12 @@ host is an IP address, a name below `localhost`, or a name that the operator gav
 A request without a host passes: it is HTTP/1.0, which no browser speaks.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from ipaddress import ip_address
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import EventualResponse, Request, Response, Service
 
 REPORTS_MAX = 16
 """How many rejected hosts are reported."""
@@ -50,14 +50,9 @@ class HostGuard:
         self._reported: set[str] = set()
         self._knows = lru_cache(maxsize=1024)(self._is_known)
 
-    def handle(self, request: Request) -> Coroutine[object, object, Response]:
+    def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
-        host = request.headers.get("host", "")
-        return self._inner.handle(request) if self._passes(request) else self._rejected(request, host)
-
-    def at_once(self, request: Request) -> Response | None:
-        """See `Service`."""
-        return self._inner.at_once(request) if self._passes(request) else None
+        return self._inner.respond(request) if self._passes(request) else self._rejected(request)
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         """See `Service`."""
@@ -67,7 +62,8 @@ class HostGuard:
         host = request.headers.get("host")
         return host is None or (len(host) <= _HOST_LENGTH_MAX and self._knows(host)) or not self._guarded()
 
-    async def _rejected(self, request: Request, host: str) -> Response:
+    def _rejected(self, request: Request) -> Response:
+        host = request.headers.get("host", "")
         name = _name(host)
         if len(host) <= _HOST_LENGTH_MAX and name not in self._reported and len(self._reported) < REPORTS_MAX:
             self._reported.add(name)

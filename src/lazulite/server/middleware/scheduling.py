@@ -1,7 +1,9 @@
 """Fair scheduling of requests for servers that do none themselves, such as those of ASGI."""
 
+from collections.abc import Coroutine
+
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import EventualResponse, Request, Response, Service
 from lazulite.server.admission.scheduler import CpuMeter, FairScheduler, schedule_fairly
 
 
@@ -17,18 +19,18 @@ class Scheduled:
         self._inner = inner
         self._scheduler = scheduler
 
-    async def handle(self, request: Request) -> Response:
+    def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
-        meter = CpuMeter()
-        response = await schedule_fairly(self._inner.handle(request), self._scheduler, meter)
-        if not meter.slices:
-            self._scheduler.note_short_request()
+        response = self._inner.respond(request)
+        if not isinstance(response, Response):
+            return self._scheduled(response)
+        self._scheduler.note_short_request()
         return response
 
-    def at_once(self, request: Request) -> Response | None:
-        """See `Service`."""
-        response = self._inner.at_once(request)
-        if response is not None:
+    async def _scheduled(self, work: Coroutine[object, None, Response]) -> Response:
+        meter = CpuMeter()
+        response = await schedule_fairly(work, self._scheduler, meter)
+        if not meter.slices:
             self._scheduler.note_short_request()
         return response
 

@@ -29,7 +29,7 @@ class MetricsPage:
         self._path = path
         self._running: asyncio.Task[bytes] | None = None
 
-    async def handle(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> Response:
         """See `Service`."""
         if request.path != self._path:
             return self.reject(request, ServiceError("ResourceNotFound"))
@@ -38,10 +38,6 @@ class MetricsPage:
             response.headers.append(("Allow", "GET, HEAD"))
             return response
         return Response(200, [("Content-Type", CONTENT_TYPE), ("Cache-Control", "no-store")], await self._page())
-
-    def at_once(self, request: Request) -> Response | None:  # noqa: ARG002 - the interface has it
-        """See `Service`; every page is rendered while its request waits."""
-        return None
 
     def reject(self, request: Request, error: ServiceError) -> Response:  # noqa: ARG002 - the interface has it
         """See `Service`."""

@@ -1,4 +1,4 @@
-"""Middleware around a service that responds at once: it decides as it does for requests that wait."""
+"""Middleware around a service whose responses are ready, or wait: it hands on either kind."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import pytest
 
 from lazulite.app.loopback_guard import LoopbackGuard
 from lazulite.protocol.fields import Fields
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import EventualResponse, Request, Response, Service, response_of
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.middleware.forwarded import Proxied
 from lazulite.server.middleware.health import Health
@@ -50,38 +50,45 @@ def responding(status: int = 200) -> Echo:
     return echo
 
 
+def status(response: EventualResponse) -> int:
+    assert isinstance(response, Response), "it is ready"
+    return response.status
+
+
 @pytest.mark.parametrize("wrap", WRAPPERS)
-def test_it_hands_a_request_on(wrap: Callable[[Service], Service]) -> None:
-    response = wrap(responding(201)).at_once(request())
-    assert response is not None
-    assert response.status == 201
-    assert wrap(Echo()).at_once(request()) is None
+async def test_it_hands_on_what_is_ready_and_what_waits(wrap: Callable[[Service], Service]) -> None:
+    assert status(wrap(responding(201)).respond(request())) == 201
+    waiting = wrap(Echo()).respond(request())
+    assert not isinstance(waiting, Response)
+    assert (await waiting).status == 200
 
 
-def test_a_rejection_is_left_to_handle() -> None:
-    assert _guard(responding()).at_once(request(host="rebound.example")) is None
-    assert LoopbackGuard(responding(), lambda: True).at_once(request()) is None
-    assert LoopbackGuard(responding(), lambda: True).at_once(request(client="127.0.0.1")) is not None
+def test_a_rejection_is_ready() -> None:
+    assert status(_guard(responding()).respond(request(host="rebound.example"))) == 400
+    assert status(LoopbackGuard(responding(), lambda: True).respond(request())) == 403
+    assert status(LoopbackGuard(responding(), lambda: True).respond(request(client="127.0.0.1"))) == 200
 
 
-def test_a_health_check_is_not_answered_at_once() -> None:
-    assert Health(responding(), _well).at_once(request("/health")) is None
-    assert MetricsPage(_page).at_once(request("/metrics")) is None
+async def test_a_health_check_and_a_page_of_metrics_wait() -> None:
+    for service, path in ((Health(responding(), _well), "/health"), (MetricsPage(_page), "/metrics")):
+        response = service.respond(request(path))
+        assert not isinstance(response, Response)
+        assert (await response).status == 200
 
 
 def test_a_request_is_seen_as_in_front_of_the_proxies() -> None:
     seen = request(host="inside", proto="https", **{"for": "198.51.100.7"})
     seen.headers = Fields.of({**seen.headers, "x-forwarded-host": "lazulite"})
-    assert Proxied(_guard(responding()), PROXIES).at_once(seen) is not None
+    assert status(Proxied(_guard(responding()), PROXIES).respond(seen)) == 200
     assert (seen.scheme, seen.headers["host"], seen.client) == ("https", "lazulite", "198.51.100.7")
     assert isinstance(seen.headers, Fields)
     untrusted = Fields.of({**seen.headers, "host": "inside"})
     assert seen.headers.steady != untrusted.steady
 
 
-def test_a_short_request_counts_as_passed() -> None:
+async def test_a_short_request_counts_as_passed() -> None:
     scheduler = FairScheduler()
-    Scheduled(responding(), scheduler).at_once(request())
+    Scheduled(responding(), scheduler).respond(request())
     assert scheduler.short_request_count == 1
-    Scheduled(Echo(), scheduler).at_once(request())
-    assert scheduler.short_request_count == 1
+    await response_of(Scheduled(Echo(), scheduler), request())
+    assert scheduler.short_request_count == 2

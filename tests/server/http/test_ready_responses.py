@@ -1,4 +1,4 @@
-"""Requests that the service responds to without waiting have no task; nothing else differs."""
+"""Requests whose response is ready have no task; nothing else differs."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def respond(request: Request) -> Response:
     return Response(200, [("X-Id", request.id)], b"at once")
 
 
-async def test_a_response_at_once_needs_no_iteration_of_the_loop(wire: Wire) -> None:
+async def test_a_ready_response_needs_no_iteration_of_the_loop(wire: Wire) -> None:
     wire.service.now = respond
     wire.transport.protocol.data_received(GET)
     assert wire.log.exchanges[0].response.body == b"at once"
@@ -28,13 +28,13 @@ async def test_a_response_at_once_needs_no_iteration_of_the_loop(wire: Wire) -> 
     assert not wire.service.requests
 
 
-async def test_none_is_handled_by_the_service_later(wire: Wire) -> None:
+async def test_a_response_that_waits_is_awaited(wire: Wire) -> None:
     wire.service.now = lambda _: None
     assert (await wire.send(GET)).startswith(b"HTTP/1.1 200")
     assert len(wire.service.requests) == 1
 
 
-async def test_a_response_at_once_keeps_the_order(wire: Wire) -> None:
+async def test_a_ready_response_keeps_the_order(wire: Wire) -> None:
     gate = asyncio.Event()
 
     async def before(_: Request) -> None:
@@ -48,12 +48,13 @@ async def test_a_response_at_once_keeps_the_order(wire: Wire) -> None:
     assert [exchange.request.method for exchange in wire.log.exchanges] == ["POST", "GET"]
 
 
-async def test_an_incomplete_body_is_never_responded_to_at_once(wire: Wire) -> None:
+async def test_a_request_whose_body_is_incomplete_gets_its_response_from_a_task(wire: Wire) -> None:
     wire.service.now = respond
-    await wire.send(POST[:-1])
+    wire.transport.protocol.data_received(POST[:-1])
     assert not wire.log.exchanges
-    await wire.send(POST[-1:])
-    assert len(wire.service.requests) == 1
+    await settle()
+    assert len(wire.log.exchanges) == 1
+    assert statuses(await wire.send(POST[-1:] + GET)) == [200, 200]
 
 
 async def test_responses_in_one_go_are_bounded(wire: Wire) -> None:
@@ -65,7 +66,7 @@ async def test_responses_in_one_go_are_bounded(wire: Wire) -> None:
     assert len(wire.log.exchanges) == 100
 
 
-async def test_a_failure_at_once_is_logged_and_responded_to(wire: Wire) -> None:
+async def test_a_failure_before_a_response_is_logged_and_responded_to(wire: Wire) -> None:
     def fail(_: Request) -> Response:
         raise RuntimeError("defect")
 
@@ -74,9 +75,7 @@ async def test_a_failure_at_once_is_logged_and_responded_to(wire: Wire) -> None:
     assert [str(failure) for _, failure in wire.log.failures] == ["defect", "defect"]
 
 
-async def test_no_memory_for_a_response_at_once_ends_the_connection(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_memory_for_a_ready_response_ends_the_connection(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(*_: object) -> None:
         raise MemoryError
 
@@ -87,7 +86,7 @@ async def test_no_memory_for_a_response_at_once_ends_the_connection(
     assert not wire.state.connections
 
 
-async def test_good_credentials_at_once_count_for_the_connection(wire: Wire) -> None:
+async def test_good_credentials_of_a_ready_response_count_for_the_connection(wire: Wire) -> None:
     wire.service.now = lambda request: Response(403) if request.path == "/bad" else respond(request)
     await wire.send(GET.replace(b"/t?x=%27y", b"/bad"))
     assert not wire.transport.protocol.memory.is_authenticated  # type: ignore[attr-defined]
@@ -96,7 +95,7 @@ async def test_good_credentials_at_once_count_for_the_connection(wire: Wire) -> 
 
 
 @pytest.mark.parametrize(("worked_s", "waits"), [(2 * SLICE_SECONDS, True), (SLICE_SECONDS / 4, False)])
-async def test_processor_time_at_once_is_charged_and_other_time_is_not(
+async def test_processor_time_of_a_ready_response_is_charged_and_other_time_is_not(
     wire: Wire, worked_s: float, waits: bool
 ) -> None:
     work = Clock()
@@ -113,7 +112,7 @@ async def test_processor_time_at_once_is_charged_and_other_time_is_not(
     assert wire.transport.protocol.gate.waits is waits  # type: ignore[attr-defined]
 
 
-async def test_long_work_that_led_to_no_response_at_once_is_charged(wire: Wire) -> None:
+async def test_long_work_that_led_to_no_ready_response_is_charged(wire: Wire) -> None:
     work = Clock()
     wire.state.scheduler = FairScheduler(work, wire.clock, wire.clock)
 
@@ -127,7 +126,7 @@ async def test_long_work_that_led_to_no_response_at_once_is_charged(wire: Wire) 
     assert wire.transport.protocol.gate.waits  # type: ignore[attr-defined]
 
 
-async def test_the_last_response_at_once_of_a_drain_closes(wire: Wire) -> None:
+async def test_the_last_ready_response_of_a_drain_closes(wire: Wire) -> None:
     wire.service.now = respond
     wire.state.stopping = True
     assert b"Connection: close" in await wire.send(GET)
