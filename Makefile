@@ -96,7 +96,7 @@ new-venv:
 	$(PYTHON) -m venv --clear $(VENV)
 
 $(VENV)/.test: $(VENV)/.runtime patterns/pyproject.toml patterns/simulation/pyproject.toml
-	$(PIP) -e '.[all,test,bench]' -e 'patterns[test]' -e 'patterns/simulation[bench]'
+	$(PIP) -e '.[all,test,bench]' -e 'patterns[test]' -e patterns/simulation
 	@touch $@
 
 # Where there is no atheris, fuzzing goes unguided.
