@@ -1,4 +1,4 @@
-"""`python -m benchmarks.in_process`: the processor time and the calls of requests, without sockets.
+"""`python -m benchmarks.in_process`: the processor time of requests, without sockets.
 
 With `--against`, a process of its own measures each side, this checkout and the other; they take turns. Of the times
 of a case the first decile counts, so that other programs count little. The store is in memory, so no number has a
@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median
-from types import FrameType
 
 from benchmarks.exchange import Reply
 from benchmarks.in_process_cases import CASES, GET, Case
@@ -132,21 +131,6 @@ class Side:
             client.connection.connection_lost(None)
         return sorted(times[rounds // _WARM_SHARE :])[rounds // 10] / workload.connections / workload.units * 1e6
 
-    async def calls(self) -> dict[str, float]:
-        """Return the calls of Python functions by a point GET, and the number of modules that these are in."""
-        clients, raw, calls = self.connect(GET), GET.workload.requests[:1], list[str]()
-        for _ in range(9):
-            await self.send(GET, raw, clients)
-
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call" and f"{os.sep}lazulite{os.sep}" in frame.f_code.co_filename:
-                calls.append(frame.f_code.co_filename)
-
-        sys.setprofile(note)
-        await self.send(GET, raw, clients)
-        sys.setprofile(None)
-        return {"point GET by SAS, calls": len(calls), "point GET by SAS, modules": len(set(calls))}
-
 
 async def _body(response: Response) -> bytes:
     return response.body if response.content is None else b"".join([part async for part in response.content.chunks()])
@@ -162,12 +146,12 @@ def _request(raw: bytes) -> Request:
 
 
 async def measure(only: str, rounds: int) -> dict[str, float]:
-    """Return microseconds by case, and the calls."""
+    """Return microseconds by case."""
     side, cases = Side(), {name: case for name, case in CASES.items() if only in name}
     for case in {case.builder: case for case in (GET, *cases.values())}.values():
         for request in case.fill():
             await side.send(case, [request])
-    found = await side.calls()
+    found: dict[str, float] = {}
     calm_collector()
     for number, (name, case) in enumerate(cases.items(), 1):
         found[name] = await side.measure(case, rounds, number * NUMBERS_PER_RUN)
