@@ -17,7 +17,7 @@ settings.load_profile("untimed")  # No property test fails because the machine i
 NOT_IN_CHECK = {
     "SDKs": ("sdk", "test_examples.py", "test_docs.py"),
     "processes": (
-        *("app/test_location_modes.py", "cli/test_argv_secrets.py", "cli/test_backup.py", "cli/test_copy.py"),
+        *("app/test_stores.py", "cli/test_argv_secrets.py", "cli/test_backup.py", "cli/test_copy.py"),
         *("cli/test_serve.py", "cli/test_serve_addressing.py", "cli/test_serve_bearer.py", "cli/test_serve_clock.py"),
         "cli/test_serve_queues.py",
         *("engine/content/test_processes.py", "cli/test_serve_blobs.py"),

@@ -23,7 +23,7 @@ from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.cli.connection_string import connection_string, path_style
 from lazulite.engine.contract import DataDirectoryInUseError
 from lazulite.server.asgi.application import Application as Serve
-from lazulite.server.asgi.messages import Message
+from lazulite.server.asgi.body import Message
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import ServiceAddress
 from lazulite.settings.config import ConfigError

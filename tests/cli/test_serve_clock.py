@@ -10,7 +10,7 @@ from urllib.request import Request
 import pytest
 from azure.data.tables import EdmType, TableClient
 
-from lazulite.app.clock_checks import NAME
+from lazulite.app.clock import NAME
 from tests.docs_support import fences
 from tests.server_process import SECONDS_MAX, ServerProcess
 from tests.torture.http_client import SAS

@@ -13,7 +13,7 @@ import pytest
 from azure.core.exceptions import AzureError
 from azure.data.tables import TableServiceClient
 
-from lazulite.app import clock_checks
+from lazulite.app import clock as app_clock
 from lazulite.cli import main
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.settings.config import DEVELOPMENT_OFF
@@ -277,7 +277,7 @@ def test_a_clock_far_ahead_of_the_databases_is_rejected(
     def ahead() -> int:
         return system_clock() + 2 * TICKS_PER_DAY
 
-    monkeypatch.setattr(clock_checks, "system_clock", ahead)
+    monkeypatch.setattr(app_clock, "system_clock", ahead)
     serve = [
         "serve",
         *FREE_PORTS,

@@ -32,7 +32,7 @@ from lazulite.server.admission.large_responses import large_responses
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.asgi.application import Application as Serve
 from lazulite.server.asgi.application import HttpApplication
-from lazulite.server.asgi.messages import Message, Receive, Send
+from lazulite.server.asgi.body import Message, Receive, Send
 from lazulite.server.middleware.health import PATH as HEALTH_PATH
 from lazulite.server.middleware.scheduling import Scheduled
 from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS, MetricsPage

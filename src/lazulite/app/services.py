@@ -1,17 +1,21 @@
-"""The services of a process, each behind its middleware, and the logs and the certificate that they share."""
+"""The services of a process, each behind its middleware, and what they share: logs, certificate, bearer tokens.
+
+Invariant: of clients at the wrong port, a process prints at most `LINES_MAX` lines, so no stranger fills the log.
+"""
 
 import asyncio
 import gc
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
+from ipaddress import ip_address
 from typing import NamedTuple, Protocol, TypeAlias
 
 from lazulite.app.account_data import AccountData, caches_of
-from lazulite.app.bearer import bearer_authentication
-from lazulite.app.misdirected import MisdirectedClients
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
@@ -21,7 +25,8 @@ from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.write_check import WriteCheck
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.message import Service
+from lazulite.protocol.errors import ServiceError, TlsOnPlainPortError
+from lazulite.protocol.message import Request, Service
 from lazulite.queue.service import QueueService
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.copy_sources.fetcher import SourceFetcher
@@ -37,11 +42,113 @@ from lazulite.service.definition import BeginLarge, MakeBearer, ServiceDependenc
 from lazulite.service.fetching import FetchSource
 from lazulite.service.limits import QueryLimits
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
+from lazulite.settings.bearer import BearerSettings
 from lazulite.settings.config import ConfigError, Settings
 from lazulite.table.service import TableService
 
+LINES_MAX = 16
+_SDK = re.compile(r"azsdk-[\w.-]*?(blob|queue|table)", re.IGNORECASE)
+"""The user agent of an SDK, such as `azsdk-python-storage-blob/12.31.1`; the group is its service."""
+_AGENT_CHARACTERS_MAX = 512
+_OWN_FIELDS = {"x-ms-blob-type": BLOB, "dataserviceversion": TABLE, "maxdataserviceversion": TABLE}
+"""Header that clients of one service alone send -> that service."""
+
 Prepare: TypeAlias = Callable[[Mapping[int, Sequence[CacheInvalidation]]], Awaitable[None]]
 """Prepares an engine, given the caches of its rows, those of all services."""
+
+Schedule: TypeAlias = Callable[[Coroutine[object, None, None]], Awaitable[None]]
+"""Schedules work that no request waits for, as a method of `FairScheduler` does."""
+
+TAKE_OVER_SECONDS = 60.0
+"""How often it is looked for what other processes on the same database have left undone."""
+
+
+@asynccontextmanager
+async def bearer_authentication(
+    settings: BearerSettings | None, report: Callable[[str], None]
+) -> AsyncIterator["MakeBearer | None"]:
+    """Yield what makes the check of bearer tokens for a service, None without an issuer.
+
+    An issuer that does not answer is asked again later.
+
+    Raises:
+        ConfigError: the file with the keys cannot be read.
+    """
+    if settings is None:
+        yield None
+        return
+    # They need an extra, which `settings.bearer` looked for.
+    from lazulite.auth.bearer.authentication import BearerAuthentication  # noqa: PLC0415
+    from lazulite.auth.bearer.jwks import JwksError  # noqa: PLC0415
+    from lazulite.auth.bearer.jwks_file import FileKeys  # noqa: PLC0415
+    from lazulite.server.oidc.issuer_keys import IssuerKeys, fetcher_of  # noqa: PLC0415
+
+    make = partial(BearerAuthentication, rules=settings.rules, clock=system_clock, allow_http=settings.allow_http)
+    if settings.jwks is not None:
+        try:
+            keys = FileKeys(settings.jwks, report)
+        except JwksError as error:
+            raise ConfigError(str(error)) from None
+        yield partial(make, keys=keys)
+        return
+    async with IssuerKeys(fetcher_of(settings.rules.issuer), report) as issuer_keys:
+        yield partial(make, keys=issuer_keys)
+
+
+class MisdirectedClients:
+    """Reports clients that a service rejects because they are meant for another port.
+
+    Args:
+        service: the service of the port.
+        report: takes a line for people.
+    """
+
+    def __init__(self, service: str, report: Callable[[str], None]) -> None:
+        self._service = service
+        self._report = report
+        self._reported: set[str] = set()
+
+    def note(self, request: Request, error: ServiceError) -> None:
+        """Report the client of a rejected request once, if it is at the wrong port."""
+        if len(self._reported) == LINES_MAX:
+            return
+        mistake = self._mistake(request, error)
+        if not mistake:
+            return
+        line = f"a client{_from(request.client)} {mistake}"
+        if line not in self._reported:
+            self._reported.add(line)
+            self._report(line)
+
+    def _mistake(self, request: Request, error: ServiceError) -> str:
+        if isinstance(error, TlsOnPlainPortError):
+            return (
+                f"speaks HTTPS at the port of {self._service}s for HTTP: "
+                "write http:// in its endpoint, or serve HTTPS (--cert)"
+            )
+        meant = service_of(request)
+        if meant in ("", self._service):
+            return ""
+        return (
+            f"of {meant}s is at the port of {self._service}s: check its {meant.title()}Endpoint, "
+            f"or the port of {meant}s (--{meant}-port)"
+        )
+
+
+def service_of(request: Request) -> str:
+    """Return the service that a client is meant for, by what it tells of itself; "" if that is unknown."""
+    sdk = _SDK.search(request.headers.get("user-agent", "")[:_AGENT_CHARACTERS_MAX])
+    if sdk is not None:
+        return sdk[1].lower()
+    return next((service for name, service in _OWN_FIELDS.items() if name in request.headers), "")
+
+
+def _from(client: str) -> str:
+    """Return where a client is; "" for a text that is no address, as a proxy may pass on any."""
+    try:
+        return f" ({ip_address(client)})"
+    except ValueError:
+        return ""
 
 
 class Maintained(Protocol):
@@ -75,12 +182,6 @@ Make: TypeAlias = Callable[[ServiceDependencies], Startable]
 
 MAKES: Mapping[str, Make] = {TABLE: TableService, QUEUE: QueueService, BLOB: BlobService}
 """What makes each service."""
-
-Schedule: TypeAlias = Callable[[Coroutine[object, None, None]], Awaitable[None]]
-"""Schedules work that no request waits for, as a method of `FairScheduler` does."""
-
-TAKE_OVER_SECONDS = 60.0
-"""How often it is looked for what other processes on the same database have left undone."""
 
 
 class Served(NamedTuple):

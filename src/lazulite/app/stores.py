@@ -1,6 +1,13 @@
-"""What a process serves from, opened: a location, memory, or a database, and the accounts that go with it."""
+"""What a process serves from, opened: a location, memory, or a database, and the accounts that go with it.
+
+The file modes of a location are checked before it is served. A user that may write the location can replace the
+accounts and the store, and one that may read it needs no account. A location that every user may write is rejected.
+What its group may write, and what others may read, is reported: a group is often the owner's own, and volumes of
+containers are writable by one. What Lazulite makes itself is its owner's only.
+"""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -8,15 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from lazulite.app.clock_checks import (
+from lazulite.app.clock import (
+    DatabaseClock,
     check_database_time,
     check_newest_timestamp,
     check_since_boot,
     note_boot,
     timestamp_clock,
 )
-from lazulite.app.database_clock import DatabaseClock
-from lazulite.app.location_modes import reject_writable, report_readable
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import LOOK_SECONDS, AccountRow, AccountWatch
@@ -46,8 +52,52 @@ from lazulite.settings.config import (
     store_path,
 )
 
+_WRITABLE_BY_ALL = 0o002
+_WRITABLE = 0o022
+_ACCESSIBLE = 0o077
+
 CACHE_TTL_SECONDS = 1.0
 """How long a row is cached that other processes may change: every process sees a change within two seconds."""
+
+
+def reject_writable(location: Path) -> None:
+    """Reject a location that every user may write to; it may be missing.
+
+    Raises:
+        ConfigError: it is one. The text says what to do.
+    """
+    for path in (location, *_secrets(location)):
+        mode = _mode(path)
+        if mode & _WRITABLE_BY_ALL:
+            raise ConfigError(
+                f"every user may write to {path} (mode {mode:04o}): run chmod go-w {path}, "
+                "or pass a new directory below it as --location"
+            )
+
+
+def report_readable(location: Path, report: Callable[[str], None]) -> None:
+    """Report files of a location that users other than its owner may read or write, one line each."""
+    mode = _mode(location)
+    if mode & _WRITABLE:
+        report(f"users other than the owner may write to {location} (mode {mode:04o}): run chmod go-w {location}")
+    for path in _secrets(location):
+        mode = _mode(path)
+        if mode & _ACCESSIBLE:
+            report(f"users other than the owner may read {path} (mode {mode:04o}): run chmod go= {path}")
+
+
+def _secrets(location: Path) -> tuple[Path, ...]:
+    return store_path(location), content_path(location), account_file(location).path
+
+
+def _mode(path: Path) -> int:
+    """Return the permissions of a file; 0 if it is missing, cannot be looked at, or is on Windows, which has others."""
+    if not hasattr(os, "getuid"):
+        return 0
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except OSError:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,62 @@ that its caller can close the engine and exit 0.
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from types import FrameType
 from typing import Protocol, TypeVar
 
 from lazulite.engine.thread_pool import ThreadPool
 from lazulite.server.allocator import keep_freed_memory
 from lazulite.server.limits import Limits
 from lazulite.server.server import BindError, Server
-from lazulite.server.signals import handle_signals
+
+T = TypeVar("T")
+Ports_co = TypeVar("Ports_co", covariant=True)
+
+_BLOCKING_THREADS = 4
+"""Of the loop's default executor: metrics, and each backup, take up to two for a while."""
+_SPARE_FILES = 5 * 1024
+"""File descriptors beside the connections': a store's, which keeps up to 4,096 open, and the logs'."""
+
+__all__ = ["BindError", "Server", "allow_connections", "allow_files", "run", "serve"]
+
+
+def handle_signals(loop: asyncio.AbstractEventLoop, handlers: Mapping[int, Callable[[], None]]) -> Callable[[], None]:
+    """Call handlers on a loop at signals; return what ends that.
+
+    Windows' event loops take no handlers. There, Python's own handlers wake the loop.
+
+    Args:
+        loop: the running loop, of the main thread.
+        handlers: signal number -> what to call.
+    """
+    try:
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+    except NotImplementedError:
+        return _handle_by_python(loop, handlers)
+
+    def restore() -> None:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+
+    return restore
+
+
+def _handle_by_python(
+    loop: asyncio.AbstractEventLoop, handlers: Mapping[int, Callable[[], None]]
+) -> Callable[[], None]:
+    def on_signal(number: int, _: FrameType | None) -> None:
+        loop.call_soon_threadsafe(handlers[number])
+
+    before = {number: signal.signal(number, on_signal) for number in handlers}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    return restore
+
 
 try:
     import uvloop
@@ -24,14 +72,6 @@ try:
     import resource
 except ImportError:  # Windows has no limit of this kind.
     resource = None  # type: ignore[assignment]  # mypy knows the module of this platform only
-
-T = TypeVar("T")
-Ports_co = TypeVar("Ports_co", covariant=True)
-
-_BLOCKING_THREADS = 4
-"""Of the loop's default executor: metrics, and each backup, take up to two for a while."""
-_SPARE_FILES = 5 * 1024
-"""File descriptors beside the connections': a store's, which keeps up to 4,096 open, and the logs'."""
 
 
 class Serving(Protocol[Ports_co]):
@@ -139,6 +179,3 @@ def allow_files(count: int) -> int:
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return wanted
-
-
-__all__ = ["BindError", "Server", "allow_connections", "allow_files", "run", "serve"]

@@ -17,10 +17,8 @@ from lazulite.server.allocator import return_freed_memory
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.timeouts import Sweeper
 from lazulite.server.limits import Limits
-from lazulite.server.net.acceptor import Acceptor
+from lazulite.server.net.acceptors import Acceptor, PlainAcceptor, TlsAcceptor
 from lazulite.server.net.certificate import Certificate
-from lazulite.server.net.plain_acceptor import PlainAcceptor
-from lazulite.server.net.tls_acceptor import TlsAcceptor
 from lazulite.server.observability.exchange import ExchangeLog
 
 _BACKLOG = 4096

@@ -13,7 +13,7 @@ from lazulite.protocol.fields import Fields, JoinedValue
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import WINDOW_BYTES, Request, Response
 from lazulite.server.asgi.application import HttpApplication
-from lazulite.server.asgi.messages import Message
+from lazulite.server.asgi.body import Message
 from lazulite.server.limits import Limits
 from tests.server.http.test_streaming import Content
 from tests.server.wire import Echo, Record

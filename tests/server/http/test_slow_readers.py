@@ -5,8 +5,8 @@ import pytest
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import WINDOW_BYTES, Request, Response
+from lazulite.server.http import outbound
 from lazulite.server.limits import Limits
-from lazulite.server.net import tcp_progress
 from tests.server.wire import Transport, Wire, settle
 
 from .test_connection import GET, statuses
@@ -212,8 +212,8 @@ class Beneath:
     """What the kernel tells of a TLS connection, whose transport shows nothing that waits."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.sent = tcp_progress._Sent(1, 0, 100_000)
-        monkeypatch.setattr(tcp_progress.AckProgress, "_ask", lambda _: self.sent)
+        self.sent = outbound._Sent(1, 0, 100_000)
+        monkeypatch.setattr(outbound.AckProgress, "_ask", lambda _: self.sent)
 
 
 async def test_what_waits_encrypted_counts_until_it_has_arrived(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ async def test_what_waits_encrypted_counts_until_it_has_arrived(wire: Wire, monk
     await wire.wait(1)
     assert wire.state.authenticated.held_bytes > 200_000
     assert statuses(await wire.send(GET, client)) == [200, 200], "the next request is not held back"
-    beneath.sent = tcp_progress._Sent(0, 200_000, 0)
+    beneath.sent = outbound._Sent(0, 200_000, 0)
     await wire.wait(1)
     assert wire.state.authenticated.held_bytes == 0
     await wire.wait(STALL + 10)

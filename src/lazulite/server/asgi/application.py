@@ -19,8 +19,7 @@ from lazulite.protocol.fields import CHANGING, Fields, join_values, lower_name
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Service, Window
 from lazulite.server.admission.body_budget import BodyBudget
 from lazulite.server.admission.scheduler import SLICE_SECONDS
-from lazulite.server.asgi.body import AsgiBody
-from lazulite.server.asgi.messages import Message, Receive, Send
+from lazulite.server.asgi.body import AsgiBody, Message, Receive, Send
 from lazulite.server.content_windows import content_of, send_windows
 from lazulite.server.http.head import METHODS, SINGLE_FIELDS
 from lazulite.server.http.outbound import body_of, length_of

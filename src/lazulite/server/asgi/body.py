@@ -1,4 +1,4 @@
-"""The body of a request under ASGI: bounded, and within the memory that all requests share.
+"""The body of a request under ASGI: bounded, and within the memory that all requests share; and the types of ASGI 3.
 
 Invariants: nothing is received before the service asks for the body, which it does once the credentials are good. A
 body that is announced as too large is not received at all. Memory for a body that is not small, or for a window of it,
@@ -8,15 +8,20 @@ judges it, and the service's deadline stands still.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from typing import cast
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, pieces
 from lazulite.server.admission.body_budget import SMALL_BODY_BYTES, BodyBudget
-from lazulite.server.asgi.messages import Message, Receive
 from lazulite.server.http.timeouts import TICK_SECONDS, BodyPace
 from lazulite.server.limits import Limits
+
+Message = MutableMapping[str, object]
+"""A scope, or an event."""
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
 
 _LENGTH_DIGITS_MAX = 18
 

@@ -1,7 +1,10 @@
-"""The writing half of a connection: responses as bytes, how they are sent, and how the connection ends.
+"""The writing half of a connection: responses as bytes, how they are sent and taken, and how the connection ends.
 
 Each send may wake the client's side, which costs more than the send itself when that side sleeps in between. Responses
 that come out of one pass of the event loop are therefore kept to its end and sent one right after the other.
+
+A transport tells what waits in it. Over TLS that is not all: encrypted bytes wait in another transport beneath, which
+does not tell. Linux tells of a TCP connection how many bytes its peer has acknowledged, which is enough for both.
 
 Invariants:
 - A response is one head, one body, nothing else: neither a header value nor a reason phrase can start another line.
@@ -17,12 +20,18 @@ Invariants:
 
 import asyncio
 import re
+import socket
+import struct
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 from lazulite.protocol.errors import REASONS
 from lazulite.protocol.message import ClientDisconnectedError, Response, Window
-from lazulite.server.net.tcp_progress import AckProgress
+
+_TCP_INFO = getattr(socket, "TCP_INFO", None)
+_LAYOUT = struct.Struct("@24xI92xQ16xI")
+"""Of the kernel's `struct tcp_info` (linux/tcp.h): tcpi_unacked, tcpi_bytes_acked, tcpi_notsent_bytes."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -43,6 +52,60 @@ _HIDING_BYTES = 16 * 1024
 
 _JOIN_BYTES = 64 * 1024
 """Up to here, copying a body behind its head is cheaper than writing two buffers."""
+
+
+class _Sent(NamedTuple):
+    """`unacked`: segments on their way. `acked_bytes`: so far. `unsent_bytes`: those the kernel holds back."""
+
+    unacked: int
+    acked_bytes: int
+    unsent_bytes: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether something has not arrived."""
+        return self.unacked > 0 or self.unsent_bytes > 0
+
+
+_UNKNOWN = _Sent(0, 0, 0)
+
+
+class AckProgress:
+    """Of one connection.
+
+    Args:
+        transport: whatever it is; where there is no TCP, or the kernel is another, only what waits in it counts.
+    """
+
+    __slots__ = ("_acked_bytes", "_transport", "_waiting_bytes")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._waiting_bytes = 0
+        self._acked_bytes = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was sent that has not arrived."""
+        return self._transport.get_write_buffer_size() > 0 or self._ask().waits
+
+    def progress(self) -> bool:
+        """Return whether some of what waits has arrived since the last call; False if nothing waits any more."""
+        before_bytes, self._waiting_bytes = self._waiting_bytes, self._transport.get_write_buffer_size()
+        sent = self._ask()
+        before_acked, self._acked_bytes = self._acked_bytes, sent.acked_bytes
+        taken = 0 < self._waiting_bytes < before_bytes or self._acked_bytes > before_acked
+        return taken and (self._waiting_bytes > 0 or sent.waits)
+
+    def _ask(self) -> _Sent:
+        connection = self._transport.get_extra_info("socket")
+        if connection is None or _TCP_INFO is None:
+            return _UNKNOWN
+        try:
+            info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _LAYOUT.size)
+        except OSError:
+            return _UNKNOWN
+        return _Sent(*_LAYOUT.unpack(info)) if len(info) == _LAYOUT.size else _UNKNOWN
 
 
 def encode_head(response: Response, *, keep_alive: bool, http_1_0: bool) -> bytes:

@@ -1,14 +1,15 @@
-"""What of the clock is a jump and what is time that went by, and what a start says of it."""
+"""What of the clock is a jump and what is time that went by, what a start says of it, and a database's time."""
 
 from pathlib import Path
 
 import pytest
 
-from lazulite.app import clock_checks
-from lazulite.app.clock_checks import (
+from lazulite.app import clock as app_clock
+from lazulite.app.clock import (
     NAME,
     ClockGuard,
     ClockJumpError,
+    DatabaseClock,
     check_database_time,
     check_newest_timestamp,
     check_since_boot,
@@ -16,11 +17,13 @@ from lazulite.app.clock_checks import (
     spelled,
 )
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.protocol.clock import LAST_TICK, TICKS_PER_DAY, UNIX_EPOCH_TICKS, unix_seconds
+from lazulite.protocol.clock import LAST_TICK, TICKS_PER_DAY, TICKS_PER_SECOND, UNIX_EPOCH_TICKS, unix_seconds
 from lazulite.settings.config import ConfigError
 
 DAY = TICKS_PER_DAY
 NOW = UNIX_EPOCH_TICKS + 20_000 * DAY
+
+BOOT = NOW - 5 * DAY
 
 
 class Machine:
@@ -112,13 +115,10 @@ def test_times_for_people() -> None:
     assert spelled(LAST_TICK + 1) == "a time after the year 9999"
 
 
-BOOT = NOW - 5 * DAY
-
-
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(clock_checks, "system_clock", lambda: NOW)
-    monkeypatch.setattr(clock_checks, "_BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(app_clock, "system_clock", lambda: NOW)
+    monkeypatch.setattr(app_clock, "_BOOT_ID", tmp_path / "boot_id")
     (tmp_path / "boot_id").write_text("one\n")
 
 
@@ -163,3 +163,69 @@ def test_a_clock_may_be_a_day_ahead_of_the_databases() -> None:
         check_database_time("there", unix_seconds(NOW - ahead))
     with pytest.raises(ConfigError, match=r"2\.0 days ahead of the clock of there.*--accept"):
         check_database_time("there", unix_seconds(NOW - 2 * DAY))
+
+
+class DatabaseAndMachine:
+    """A machine that has been running for `now` seconds, and a database `ahead` seconds ahead of it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.ahead = 5000.0
+        self.there = self.back = 0.0
+        self.fails = False
+        self.clock = DatabaseClock(self.ask, lambda: round(self.now * TICKS_PER_SECOND))
+
+    async def ask(self) -> float:
+        """Tell the database's time after the way there, and before the way back."""
+        self.now += self.there
+        if self.fails:
+            raise EngineUnavailableError("gone")
+        reported = self.now + self.ahead
+        self.now += self.back
+        return reported
+
+    def shown(self) -> float:
+        """Return what the clock shows in seconds since 1970."""
+        return (self.clock() - UNIX_EPOCH_TICKS) / TICKS_PER_SECOND
+
+
+async def test_the_time_is_the_databases_within_a_round_trip() -> None:
+    machine = DatabaseAndMachine()
+    machine.there, machine.back = 0.3, 0.1
+    await machine.clock.ask()
+    assert machine.shown() == pytest.approx(machine.now + 5000, abs=0.2)
+    shown = machine.shown()
+    machine.now += 50
+    assert machine.shown() == pytest.approx(shown + 50)
+    machine.there = machine.back = 0.001
+    await machine.clock.ask()
+    assert machine.shown() == pytest.approx(machine.now + 5000, abs=0.002)
+
+
+async def test_an_answer_that_agrees_changes_nothing() -> None:
+    machine = DatabaseAndMachine()
+    await machine.clock.ask()
+    machine.there, machine.back = 0.0, 0.4
+    before = machine.shown() - machine.now
+    await machine.clock.ask()
+    assert machine.shown() - machine.now == pytest.approx(before)
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+async def test_a_step_of_the_database_is_followed(step: float) -> None:
+    machine = DatabaseAndMachine()
+    await machine.clock.ask()
+    machine.ahead += step
+    assert machine.shown() == pytest.approx(machine.now + 5000)
+    await machine.clock.ask()
+    assert machine.shown() == pytest.approx(machine.now + 5000 + step)
+
+
+async def test_without_an_answer_the_time_goes_on() -> None:
+    machine = DatabaseAndMachine()
+    await machine.clock.ask()
+    machine.fails = True
+    with pytest.raises(EngineUnavailableError):
+        await machine.clock.ask()
+    machine.now += 7
+    assert machine.shown() == pytest.approx(machine.now + 5000)

@@ -1,4 +1,4 @@
-"""Checks of the clock: when a service starts, and of each timestamp.
+"""The clocks of an application: of timestamps, checked when a service starts and at each timestamp, and of a database.
 
 A timestamp stays: each later one is above it. So a clock that is set to a far year for a moment would leave Timestamps
 of that year for ever. The time since the machine booted distinguishes a jump from elapsed time: it goes on while the
@@ -9,17 +9,30 @@ Detected at a start: a clock that is far from the timestamps of the store, or fr
 since the last start, if the machine has not booted meanwhile. `lazulite.clock` at a location has the boot's id and its
 time, by the clock of the last start. Not detected: after a boot, a clock that shows years more may be right, as after
 years without power.
+
+Invariant of a database's time: between two answers it goes by as on this machine. An answer tells the database's time
+at some moment between question and answer. The clock stays as it is while that is possible, and else moves to the
+nearest time that is. It may step back; what needs a time that does not (`RisingClock`) stands still meanwhile.
 """
 
+import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.file_store import replace_durably
-from lazulite.engine.contract import Clock, EngineUnavailableError
-from lazulite.protocol.clock import LAST_TICK, TICKS_PER_DAY, UNIX_EPOCH_TICKS, system_clock, ticks_since_boot
+from lazulite.engine.contract import Clock, EngineError, EngineUnavailableError
+from lazulite.protocol.clock import (
+    LAST_TICK,
+    TICKS_PER_DAY,
+    TICKS_PER_SECOND,
+    UNIX_EPOCH_TICKS,
+    system_clock,
+    ticks_since_boot,
+)
 from lazulite.settings.config import ConfigError, Settings
 
 FLAG = "--accept-clock-jump"
@@ -29,6 +42,8 @@ _TIMESTAMPS_END = LAST_TICK - TICKS_PER_DAY
 
 NAME = "lazulite.clock"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+ASK_SECONDS = 10.0
 
 
 class ClockJumpError(EngineUnavailableError):
@@ -179,3 +194,44 @@ def _boot_id() -> str:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return ""
+
+
+class DatabaseClock:
+    """A `Clock`. `ask` comes first.
+
+    Args:
+        unix_seconds: asks for the database's time.
+        since_boot: how long this machine has been running, in ticks.
+    """
+
+    def __init__(
+        self, unix_seconds: Callable[[], Awaitable[float]], since_boot: Callable[[], int] = ticks_since_boot
+    ) -> None:
+        self._unix_seconds = unix_seconds
+        self._since_boot = since_boot
+        self._boot_tick: int | None = None
+        """When this machine booted, by the database's time."""
+
+    def __call__(self) -> int:
+        """See `Clock`."""
+        assert self._boot_tick is not None
+        return self._boot_tick + self._since_boot()
+
+    async def ask(self) -> None:
+        """Ask for the time.
+
+        Raises:
+            EngineError: the database did not answer.
+        """
+        asked = self._since_boot()
+        reported = int(await self._unix_seconds() * TICKS_PER_SECOND) + UNIX_EPOCH_TICKS
+        earliest, latest = reported - self._since_boot(), reported - asked
+        known = (earliest + latest) // 2 if self._boot_tick is None else self._boot_tick
+        self._boot_tick = min(max(known, earliest), latest)
+
+    async def run(self) -> None:
+        """Ask every `ASK_SECONDS`, for ever."""
+        while True:
+            await asyncio.sleep(ASK_SECONDS)
+            with suppress(EngineError):
+                await self.ask()
