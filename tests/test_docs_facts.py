@@ -18,16 +18,15 @@ from lazulite.auth import shared_key
 from lazulite.auth.bearer import jwks
 from lazulite.auth.bearer import token as bearer
 from lazulite.blob import limits as blob_limits
-from lazulite.blob import names as blob_names
+from lazulite.blob import resource as blob_resource
 from lazulite.blob.batch import parts as blob_batch
 from lazulite.blob.blocks import block_list_xml
 from lazulite.blob.content.source_errors import UNMET, SourceUse
 from lazulite.blob.copies import copy_blob
 from lazulite.blob.model import blob as blob_row
-from lazulite.blob.model import block_id, copy_source, lease, tags
+from lazulite.blob.model import block_id, copy_source, lease, tag_expression, tags
 from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.pages import get_page_ranges
-from lazulite.blob.payload import tag_expression
 from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, Row, Use
 from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
@@ -166,7 +165,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("`numofmessages`", f"1 to {queue_limits.MESSAGES_MAX}"),
         ("`maxresults` of a list of queues", f"1 to {queue_limits.QUEUES_MAX:,}"),
         ("container name, characters", f"{resource_names.NAME_MIN} to {resource_names.NAME_MAX}"),
-        ("blob name, UTF-16 units", f"1 to {blob_names.BLOB_NAME_MAX:,}"),
+        ("blob name, UTF-16 units", f"1 to {blob_resource.BLOB_NAME_MAX:,}"),
         ("metadata of a container or blob, bytes", f"{metadata.METADATA_BYTES_MAX // KIB} KiB"),
         ("Put Blob", f"{blob_limits.PUT_BLOB_BYTES_MAX // MIB:,} MiB"),
         ("Put Block", f"{blob_limits.PUT_BLOCK_BYTES_MAX // MIB:,} MiB"),

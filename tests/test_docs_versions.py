@@ -8,9 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lazulite.auth.sas.terms import SIGNED_VERSION
-from lazulite.blob import response_versions
 from lazulite.blob import versions as blob_versions
-from lazulite.blob.auth import versions as blob_credential_versions
 from lazulite.cli import service_client
 from lazulite.protocol import version
 from lazulite.queue import versions as queue_versions
@@ -19,7 +17,7 @@ from lazulite.table import versions as table_versions
 from .docs_support import page_text, table_rows
 
 PAGE = "docs/versions.md"
-MODULES = (table_versions, queue_versions, blob_credential_versions, blob_versions, version)
+MODULES = (table_versions, queue_versions, blob_versions, version)
 
 SENT = {SIGNED_VERSION, service_client._VERSION}
 """The versions that Lazulite itself signs tokens with and sends, which decide nothing."""
@@ -50,18 +48,18 @@ def test_the_page_has_the_rows_of_the_table() -> None:
 
 
 def test_the_page_has_the_headers_and_elements_of_blobs() -> None:
-    found = [[f"`{name}`", "response header", since, ""] for name, since in response_versions.HEADERS.items()]
-    for (operation, name), since in response_versions.LATER_HEADERS.items():
+    found = [[f"`{name}`", "response header", since, ""] for name, since in blob_versions.RESPONSE_HEADERS.items()]
+    for (operation, name), since in blob_versions.LATER_HEADERS.items():
         found.append([f"`{name}`", f"response header of {operation}", since, ""])
     for what, versions in (
-        ("element of a blob", response_versions.BLOB_ELEMENTS),
-        ("element of a snapshot", response_versions.SNAPSHOT_ELEMENTS),
-        ("element of a container", response_versions.CONTAINER_ELEMENTS),
-        ("word of `include` of blobs", response_versions.BLOB_INCLUDES),
-        ("word of `include` of containers", response_versions.CONTAINER_INCLUDES),
+        ("element of a blob", blob_versions.BLOB_ELEMENTS),
+        ("element of a snapshot", blob_versions.SNAPSHOT_ELEMENTS),
+        ("element of a container", blob_versions.CONTAINER_ELEMENTS),
+        ("word of `include` of blobs", blob_versions.BLOB_INCLUDES),
+        ("word of `include` of containers", blob_versions.CONTAINER_INCLUDES),
     ):
         found += [[f"`{name}`", what, since, ""] for name, since in versions.items()]
-    found += [[f"`{name}`", "element of a list", "", until] for name, until in response_versions.ENDED_ELEMENTS.items()]
+    found += [[f"`{name}`", "element of a list", "", until] for name, until in blob_versions.ENDED_ELEMENTS.items()]
     assert sorted(row for row in table_rows(PAGE) if len(row) == 4 and row[0].startswith("`")) == sorted(found)
 
 
@@ -75,7 +73,7 @@ def test_no_version_stands_anywhere_else_in_the_code() -> None:
     known = {row[0] for module in MODULES for row in changes(module)} - SENT
     root = path_of(version).parent.parent
     for path in root.rglob("*.py"):
-        if path in map(path_of, (*MODULES, response_versions)):
+        if path in map(path_of, MODULES):
             continue
         strings = {
             node.value

@@ -7,7 +7,7 @@ import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.blob.auth.sas import BlobSas, sign_blob_sas
-from lazulite.blob.names import BLOB_NAME_MAX
+from lazulite.blob.resource import BLOB_NAME_MAX
 
 from .world import ACCOUNT, CONTAINER, VERSION, Answer, World, opened, stored_names, token
 

@@ -8,8 +8,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.dates import parse_sas_date
 from lazulite.auth.sas.terms import MalformedSasError
-from lazulite.blob.auth.addressed import resource_fields
-from lazulite.blob.auth.sas import BlobSas, parse_blob_sas
+from lazulite.blob.auth.sas import BlobSas, parse_blob_sas, resource_fields
 from lazulite.cli import main
 from lazulite.cli.parser import build_parser
 from lazulite.cli.sas import resolve_time, sign

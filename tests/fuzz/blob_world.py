@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lazulite.blob.auth.canonicalize import blob_string_to_sign
+from lazulite.blob.auth.credentials import blob_string_to_sign
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.contract import ContentId

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lazulite.blob.auth import requirements as may
-from lazulite.blob.auth.addressed import LIST_COMPONENT
-from lazulite.blob.auth.versions import CROSS_TENANT_SINCE, DELEGATION_SINCE
+from lazulite.blob.auth.sas import LIST_COMPONENT
 from lazulite.blob.batch.parts import BODY_BYTES_MAX
 from lazulite.blob.batch.run_batch import run_batch
 from lazulite.blob.blobs.delete_blob import delete_blob, undelete_blob
@@ -18,7 +17,7 @@ from lazulite.blob.blocks import block_list_xml
 from lazulite.blob.blocks.append_blob import append_block, seal_blob
 from lazulite.blob.blocks.put_block import get_block_list, put_block
 from lazulite.blob.blocks.put_block_list import put_block_list
-from lazulite.blob.containers.account import create_website, get_account_information, reject_unbuilt
+from lazulite.blob.containers.account import BLOB_PARTS, create_website, get_account_information, reject_unbuilt
 from lazulite.blob.containers.containers import (
     create_container,
     delete_container,
@@ -42,23 +41,24 @@ from lazulite.blob.limits import (
 from lazulite.blob.lists.list_blobs import list_blobs, list_containers
 from lazulite.blob.pages.get_page_ranges import get_page_ranges
 from lazulite.blob.pages.put_page import ACTION, LENGTH, put_page, set_page_properties
-from lazulite.blob.payload.service_properties import BLOB_PARTS
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, reader_of
 from lazulite.blob.resource import Kind
-from lazulite.blob.response_versions import known_headers
 from lazulite.blob.tags.blob_tags import get_tags, set_tags
 from lazulite.blob.tags.find_blobs import find_blobs
 from lazulite.blob.versions import (
     BATCH_SINCE,
     CONTAINER_BATCH_SINCE,
     CONTAINER_FIND_SINCE,
+    CROSS_TENANT_SINCE,
+    DELEGATION_SINCE,
     INFORMATION_SINCE,
     RESTORE_SINCE,
     SEAL_SINCE,
     TAGS_SINCE,
     TIERS_SINCE,
     UNDELETE_SINCE,
+    known_headers,
 )
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

@@ -1,10 +1,50 @@
-"""The versions at which the Blob service changed, oldest first: its rows of the table in `protocol/version.py`.
+"""The versions of the protocol at which the Blob service changed, oldest first for each part of it.
 
-The changes of its credentials are in `auth/versions.py`. Source: REST reference, Versioning for the Azure Storage
-services.
+The constants are rows of the table in `protocol/version.py`, first of credentials, then of operations. Each one is the
+first version with the behaviour in its text. The behaviour of older versions follows "Before:".
 
-Each constant is the first version with the behaviour in its text. The behaviour of older versions follows "Before:".
+The tables tell the first version of response headers and of elements of lists. Operations and writers of lists make
+everything that the newest version has. What the version of a request does not know is taken away in one place each:
+`known_headers` for every route, and the writers of lists. What no table names is in all versions.
+
+Source: REST reference, Versioning for the Azure Storage services, the pages of the operations and of each SAS;
+reference §32.2.
 """
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+SHARED_KEY_SINCE = "2009-09-19"
+"""Shared Key of blobs signs all query parameters and more headers. Before: it signs what Shared Key Lite does."""
+VERSION_SIGNED_SINCE = "2012-02-12"
+"""A SAS of blobs has `sv`. Before: it has none, and is valid for an hour at most if it has no stored access policy."""
+OVERRIDES_SINCE = "2013-08-15"
+"""A SAS of blobs signs fields of the response (`rscc`, `rscd`, `rsce`, `rscl`, `rsct`). Before: they are ignored."""
+BEARER_SINCE = "2017-11-09"
+"""Bearer tokens on blobs. Before: 400 `InvalidAuthenticationInfo`."""
+RESOURCE_SIGNED_SINCE = "2018-11-09"
+"""A SAS of blobs signs `sr`, and can be for one snapshot (`bs`). Before: 403 `AuthenticationFailed` for a snapshot."""
+DELEGATION_SINCE = "2018-11-09"
+"""User delegation keys and user delegation SAS for blobs. Before: 400 `InvalidQueryParameterValue`, and 403
+`AuthenticationFailed`."""
+CHALLENGE_SINCE = "2019-12-12"
+"""A rejected bearer token for blobs, and a request without credentials, get 401 with a challenge. Before: 400
+`InvalidAuthenticationInfo`, and 404 `ResourceNotFound`."""
+VERSION_SAS_SINCE = "2019-12-12"
+"""A SAS can be for one version of a blob (`bv`). Before: 403 `AuthenticationFailed`."""
+OBJECT_IDS_SIGNED_SINCE = "2020-02-10"
+"""A user delegation SAS of blobs signs `saoid`, `suoid` and `scid`. Before: they are ignored."""
+USER_SIGNED_SINCE = "2025-07-05"
+"""A user delegation SAS of blobs can be bound to a user (`sduoid`, `skdutid`). Before: 403 `AuthenticationFailed`."""
+CROSS_TENANT_SINCE = "2026-04-06"
+"""`DelegatedUserTid` in the request for a user delegation key of blobs. Before: 400 `UnsupportedXmlNode`."""
+REQUEST_SIGNED_SINCE = "2026-04-06"
+"""A user delegation SAS of blobs can sign fields of the request (`srh`, `srq`). Before: 403 `AuthenticationFailed`."""
+DIRECTORY_SAS_SINCE = "2026-06-06"
+"""A SAS of blobs can be for the blobs below one prefix (`d`). Before: 403 `AuthenticationFailed`."""
+NEW_BLOCKS_SINCE = "2026-06-06"
+"""The permission to create a blob permits Put Block and Put Block List. Before: only the permission to write does."""
+
 
 OPEN_RANGE_SINCE = "2011-08-18"
 """A read takes the range `bytes=N-`. Before: it is ignored, and the response has the whole blob."""
@@ -70,3 +110,164 @@ SMART_SINCE = "2026-06-06"
 """The tier `Smart`. Before: 400 `InvalidHeaderValue`."""
 BOTH_DIGESTS_SINCE = "2026-10-06"
 """Responses to all writes of content have MD5 and CRC-64. Before: only those to Put Blob; others have one of them."""
+
+
+RESPONSE_HEADERS: Mapping[str, str] = {
+    "Accept-Ranges": "2011-08-18",
+    "x-ms-lease-state": "2012-02-12",
+    "x-ms-lease-duration": "2012-02-12",
+    "x-ms-copy-id": "2012-02-12",
+    "x-ms-copy-source": "2012-02-12",
+    "x-ms-copy-status": "2012-02-12",
+    "x-ms-copy-progress": "2012-02-12",
+    "x-ms-copy-completion-time": "2012-02-12",
+    "x-ms-copy-status-description": "2012-02-12",
+    "Content-Disposition": "2013-08-15",
+    "x-ms-blob-committed-block-count": "2015-02-21",
+    "x-ms-blob-append-offset": "2015-02-21",
+    "x-ms-server-encrypted": "2015-12-11",
+    "x-ms-request-server-encrypted": "2015-12-11",
+    "x-ms-blob-content-md5": "2016-05-31",
+    "x-ms-access-tier": "2017-04-17",
+    "x-ms-access-tier-inferred": "2017-04-17",
+    "x-ms-access-tier-change-time": "2017-04-17",
+    "x-ms-archive-status": "2017-04-17",
+    "x-ms-delete-type-permanent": "2017-07-29",
+    "x-ms-creation-time": "2017-11-09",
+    "x-ms-has-immutability-policy": "2017-11-09",
+    "x-ms-has-legal-hold": "2017-11-09",
+    "x-ms-sku-name": "2018-03-28",
+    "x-ms-account-kind": "2018-03-28",
+    "x-ms-content-crc64": "2019-02-02",
+    "x-ms-default-encryption-scope": "2019-02-02",
+    "x-ms-deny-encryption-scope-override": "2019-02-02",
+    "x-ms-is-hns-enabled": "2019-07-07",
+    "x-ms-tag-count": "2019-12-12",
+    "x-ms-version-id": "2019-12-12",
+    "x-ms-is-current-version": "2019-12-12",
+    "x-ms-blob-sealed": "2019-12-12",
+    "x-ms-rehydrate-priority": "2019-12-12",
+    "x-ms-immutable-storage-with-versioning-enabled": "2020-06-12",
+    "x-ms-smart-access-tier": "2026-06-06",
+}
+"""Response header -> the first version that has it. The last but one is *unverified*: recordings tell that it is later
+than 2019-02-02."""
+LATER_HEADERS: Mapping[tuple[str, str], str] = {
+    ("GetBlobProperties", "Accept-Ranges"): "2013-08-15",
+    ("GetContainerProperties", "x-ms-lease-status"): "2012-02-12",
+    ("GetContainerProperties", "x-ms-blob-public-access"): "2016-05-31",
+    ("GetBlob", "x-ms-access-tier"): "2026-10-06",
+    ("GetBlob", "x-ms-access-tier-inferred"): "2026-10-06",
+    ("GetBlob", "x-ms-access-tier-change-time"): "2026-10-06",
+    ("GetBlob", "x-ms-smart-access-tier"): "2026-10-06",
+}
+"""Operation and response header -> the first version whose response to that operation has it."""
+QUOTED_ETAG = "2011-08-18"
+"""The first version whose ETag header is in quotation marks."""
+
+BLOB_ELEMENTS: Mapping[str, str] = {
+    "LeaseState": "2012-02-12",
+    "LeaseDuration": "2012-02-12",
+    "CopyId": "2012-02-12",
+    "CopySource": "2012-02-12",
+    "CopyStatus": "2012-02-12",
+    "CopyProgress": "2012-02-12",
+    "CopyCompletionTime": "2012-02-12",
+    "CopyStatusDescription": "2012-02-12",
+    "Content-Disposition": "2013-08-15",
+    "ServerEncrypted": "2015-12-11",
+    "AccessTier": "2017-04-17",
+    "AccessTierInferred": "2017-04-17",
+    "AccessTierChangeTime": "2017-04-17",
+    "ArchiveStatus": "2017-04-17",
+    "Deleted": "2017-07-29",
+    "DeletedTime": "2017-07-29",
+    "RemainingRetentionDays": "2017-07-29",
+    "Creation-Time": "2017-11-09",
+    "Content-CRC64": "2019-02-02",
+    "VersionId": "2019-12-12",
+    "IsCurrentVersion": "2019-12-12",
+    "Tags": "2019-12-12",
+    "TagCount": "2019-12-12",
+    "Sealed": "2019-12-12",
+    "RehydratePriority": "2019-12-12",
+    "OrMetadata": "2019-12-12",
+    "HasVersionsOnly": "2020-10-02",
+    "SmartAccessTier": "2026-06-06",
+}
+"""Element of List Blobs -> the first version that has it."""
+SNAPSHOT_ELEMENTS: Mapping[str, str] = {
+    "AccessTier": "2018-11-09",
+    "AccessTierInferred": "2018-11-09",
+    "AccessTierChangeTime": "2018-11-09",
+    "ArchiveStatus": "2018-11-09",
+}
+"""Element of a snapshot -> the first version that has it, where that is later than for a blob."""
+CONTAINER_ELEMENTS: Mapping[str, str] = {
+    "LeaseStatus": "2012-02-12",
+    "LeaseState": "2012-02-12",
+    "LeaseDuration": "2012-02-12",
+    "PublicAccess": "2016-05-31",
+    "HasImmutabilityPolicy": "2017-11-09",
+    "HasLegalHold": "2017-11-09",
+    "DefaultEncryptionScope": "2019-02-02",
+    "DenyEncryptionScopeOverride": "2019-02-02",
+    "Deleted": "2019-12-12",
+    "Version": "2019-12-12",
+    "DeletedTime": "2019-12-12",
+    "RemainingRetentionDays": "2019-12-12",
+    "ImmutableStorageWithVersioningEnabled": "2020-06-12",
+}
+"""Element of List Containers -> the first version that has it. The last one is *unverified*."""
+ENDED_ELEMENTS: Mapping[str, str] = {
+    "Url": "2013-08-15",
+    "LeaseStatus of a deleted blob": "2018-11-09",
+}
+"""Element of lists -> the first version without it. The latter is empty, and its end is *unverified*: 2018-03-28 has
+it."""
+BLOB_INCLUDES: Mapping[str, str] = {
+    "copy": "2012-02-12",
+    "deleted": "2017-07-29",
+    "tags": "2019-12-12",
+    "versions": "2019-12-12",
+    "immutabilitypolicy": "2020-06-12",
+    "legalhold": "2020-06-12",
+    "permissions": "2020-06-12",
+    "deletedwithversions": "2020-10-02",
+}
+"""Word of `include` of List Blobs -> the first version that knows it. Before: 400 `InvalidQueryParameterValue`."""
+CONTAINER_INCLUDES: Mapping[str, str] = {"deleted": "2019-12-12"}
+"""Word of `include` of List Containers likewise."""
+
+
+def known(names: Iterable[str], versions: Mapping[str, str], version: str) -> tuple[str, ...]:
+    """Return the names that a version knows, in their order.
+
+    Args:
+        names: of headers, elements or words.
+        versions: one of the tables above.
+        version: of the request.
+    """
+    return tuple(name for name in names if version >= versions.get(name, ""))
+
+
+def has_ended(element: str, version: str) -> bool:
+    """Tell whether a version has an element of `ENDED_ELEMENTS` no more."""
+    return version >= ENDED_ELEMENTS[element]
+
+
+def known_headers(headers: list[tuple[str, str]], operation: str, version: str) -> list[tuple[str, str]]:
+    """Return the headers of a response as the version of its request knows them."""
+    unknown = _unknown_headers(operation, version)
+    if not unknown:
+        return headers
+    found = [pair for pair in headers if pair[0] not in unknown]
+    if version >= QUOTED_ETAG:
+        return found
+    return [(name, text.strip('"') if name == "ETag" else text) for name, text in found]
+
+
+@lru_cache(maxsize=1024)
+def _unknown_headers(operation: str, version: str) -> frozenset[str]:
+    later = {header: since for (of, header), since in LATER_HEADERS.items() if of == operation}
+    return frozenset(name for name, since in {**RESPONSE_HEADERS, **later}.items() if version < since)

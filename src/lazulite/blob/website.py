@@ -11,10 +11,9 @@ from urllib.parse import quote
 
 from lazulite.auth.grant import Grant
 from lazulite.blob.auth.requirements import LEVELS
-from lazulite.blob.auth.scope import BlobScope
-from lazulite.blob.names import WEB
+from lazulite.blob.auth.sas import BlobScope
 from lazulite.blob.requests.call import Context
-from lazulite.blob.resource import named_path
+from lazulite.blob.resource import WEB, named_path
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError, unsupported_verb

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-from lazulite.blob.names import is_addressable, normal_path
+from lazulite.blob.resource import is_addressable, normal_path
 from lazulite.cli.blob_client import (
     REACH,
     Listed,

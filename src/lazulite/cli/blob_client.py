@@ -12,8 +12,7 @@ from typing import IO, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 from xml.etree.ElementTree import Element
 
-from lazulite.blob.names import is_addressable
-from lazulite.blob.resource import STORED_NAME
+from lazulite.blob.resource import STORED_NAME, is_addressable
 from lazulite.cli.errors import CommandError
 from lazulite.cli.service_client import Reach, ServiceClient
 

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from lazulite.auth.sas.terms import MalformedSasError, write_query
 from lazulite.blob.auth.sas import BlobSas
-from lazulite.blob.auth.versions import DIRECTORY_SAS_SINCE
-from lazulite.blob.names import check_blob_name, check_container_name, normal_path
+from lazulite.blob.resource import check_blob_name, check_container_name, normal_path
+from lazulite.blob.versions import DIRECTORY_SAS_SINCE
 from lazulite.protocol.errors import ServiceError
 
 SIGNED_VERSION = "2021-12-02"

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lazulite.auth.bearer.rules import DEFAULT_AUDIENCE, DEFAULT_ROLE_CLAIM, BearerRules
-from lazulite.blob.auth.roles import BLOB_ROLES
+from lazulite.blob.auth.requirements import BLOB_ROLES
 from lazulite.queue.roles import QUEUE_ROLES
 from lazulite.server.oidc.fetch import FetchError, origin_of
 from lazulite.settings.extras import require_extra

@@ -20,7 +20,7 @@ from lazulite.auth.bearer.token import (
     VerifiedToken,
     check_token,
 )
-from lazulite.blob.auth.roles import BLOB_ROLES
+from lazulite.blob.auth.requirements import BLOB_ROLES
 from lazulite.queue.roles import QUEUE_ROLES
 from lazulite.table.roles import TABLE_BEARER, TABLE_ROLES
 from tests.tokens import (

@@ -11,9 +11,8 @@ from azure.storage.blob import UserDelegationKey, generate_blob_sas, generate_co
 
 from lazulite.auth.delegation.key import DelegationKey, Secret
 from lazulite.auth.sas.terms import MalformedSasError
-from lazulite.blob.auth.addressed import BLOB, CONTAINER, TIME, resource_fields
 from lazulite.blob.auth.delegation_sas import BlobDelegationSas, parse_blob_delegation_sas
-from lazulite.blob.auth.scope import BlobScope
+from lazulite.blob.auth.sas import BLOB, CONTAINER, TIME, BlobScope, resource_fields
 from lazulite.protocol.query_string import parse_query_string
 
 SECRET = Secret(5, b"secret")

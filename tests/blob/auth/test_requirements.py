@@ -4,8 +4,8 @@ import pytest
 
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant, Requirement, permits
 from lazulite.blob.auth import requirements as may
-from lazulite.blob.auth.roles import BLOB_ROLES
-from lazulite.blob.auth.scope import BlobScope
+from lazulite.blob.auth.requirements import BLOB_ROLES
+from lazulite.blob.auth.sas import BlobScope
 
 LETTERS = "racwdxyltfi"
 ROLES = {role.flag: role.actions for role in BLOB_ROLES}

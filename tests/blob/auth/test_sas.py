@@ -12,9 +12,16 @@ from azure.storage.blob import generate_blob_sas, generate_container_sas
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.sas.dates import parse_sas_date
 from lazulite.auth.sas.terms import MalformedSasError
-from lazulite.blob.auth.addressed import BLOB, CONTAINER, TIME, resource_fields
-from lazulite.blob.auth.sas import BlobSas, parse_blob_sas, sign_blob_sas
-from lazulite.blob.auth.scope import BlobScope
+from lazulite.blob.auth.sas import (
+    BLOB,
+    CONTAINER,
+    TIME,
+    BlobSas,
+    BlobScope,
+    parse_blob_sas,
+    resource_fields,
+    sign_blob_sas,
+)
 from lazulite.protocol.query_string import parse_query_string
 
 ACCOUNT = Account("acct", (b"first", b"second"))

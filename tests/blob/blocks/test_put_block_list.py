@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
+from lazulite.blob.blocks import put_block_list
 from lazulite.blob.blocks.block_list_xml import Entry
+from lazulite.blob.blocks.put_block_list import NewList, list_row_values, make_list
 from lazulite.blob.model.block import StoredBlock
-from lazulite.blob.operations import new_list
-from lazulite.blob.operations.new_list import NewList
 from lazulite.blob.requests.call import Context
 from lazulite.blob.storage.readers import Partition
 from tests.blob.world import World, opened
@@ -25,7 +25,7 @@ async def world() -> AsyncIterator[World]:
 @pytest.fixture
 def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of a list have two blocks at most."""
-    monkeypatch.setattr(new_list, "ROW_BLOCKS_MAX", 2)
+    monkeypatch.setattr(put_block_list, "ROW_BLOCKS_MAX", 2)
 
 
 async def put_blocks(world: World, names: str) -> None:
@@ -104,7 +104,7 @@ class Meddling:
         monkeypatch.setattr(f"{_OPERATION}.make_list", self._run)
 
     async def _run(self, context: Context, partition: Partition, entries: Sequence[Entry]) -> NewList:
-        made = await new_list.make_list(context, partition, entries)
+        made = await make_list(context, partition, entries)
         self.made += 1
         if self._requests:
             await self._requests.pop(0)()
@@ -182,7 +182,7 @@ async def test_a_list_that_was_given_up_meanwhile_is_written_again(
     given_up = list[str]()
 
     async def slowly(context: Context, partition: Partition, new: NewList) -> AsyncIterator[tuple[str, bytes]]:
-        async for row, value in new_list.list_row_values(context, partition, new):
+        async for row, value in list_row_values(context, partition, new):
             yield row, value
             if not given_up:
                 given_up.append(row)
@@ -205,8 +205,8 @@ async def test_a_list_gives_way_after_some_tries(world: World, monkeypatch: pyte
 
 
 def test_rows_hold_bounded_bytes() -> None:
-    blocks = [new_list.Taken(StoredBlock("a", 100_000, None, 0), "w")] * 7
-    assert [len(each) for each in new_list.stretches(blocks)] == [3, 3, 1]
-    contents = [new_list.Taken(StoredBlock("a", 10**9, 7, 0), "w")] * 2500
-    assert [len(each) for each in new_list.stretches(contents)] == [1000, 1000, 500]
-    assert list(new_list.stretches([])) == []
+    blocks = [put_block_list.Taken(StoredBlock("a", 100_000, None, 0), "w")] * 7
+    assert [len(each) for each in put_block_list.stretches(blocks)] == [3, 3, 1]
+    contents = [put_block_list.Taken(StoredBlock("a", 10**9, 7, 0), "w")] * 2500
+    assert [len(each) for each in put_block_list.stretches(contents)] == [1000, 1000, 500]
+    assert list(put_block_list.stretches([])) == []

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lazulite.blob.lists.blob_list_xml import PROPERTIES, BlobPage, ListedBlob, ListedPrefix, RowWriter, write_page
-from lazulite.blob.response_versions import BLOB_ELEMENTS, SNAPSHOT_ELEMENTS
+from lazulite.blob.versions import BLOB_ELEMENTS, SNAPSHOT_ELEMENTS
 from lazulite.engine.key_encoding import encode_text
-from tests.blob.test_response_versions import day_before
+from tests.blob.test_versions import day_before
 
 NEWEST = "2026-10-06"
 BASE = "http://127.0.0.1:10000/acc/"

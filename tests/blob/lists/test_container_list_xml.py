@@ -3,10 +3,10 @@
 import pytest
 
 from lazulite.blob.lists.container_list_xml import ListedContainer, write_containers
-from lazulite.blob.response_versions import CONTAINER_ELEMENTS
+from lazulite.blob.versions import CONTAINER_ELEMENTS
 from lazulite.protocol.steps import finish
 from tests.blob.steps import steps_of
-from tests.blob.test_response_versions import day_before
+from tests.blob.test_versions import day_before
 
 BASE = "http://127.0.0.1:10000/acc/"
 PLAIN = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lazulite.blob.lists import current_blobs
 from lazulite.blob.lists.blob_list_xml import BlobPage, RowWriter
 from lazulite.blob.lists.current_blobs import CurrentBlobs
-from lazulite.blob.lists.listed import listed_blob
+from lazulite.blob.lists.named import listed_blob
 from lazulite.blob.model.blob import NO_HEADERS, Blob, BlobType, ContentHeaders, Copy, Rehydration
 from lazulite.blob.model.lease import INFINITE, Lease
 

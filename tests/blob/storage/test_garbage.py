@@ -11,8 +11,7 @@ from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.references import contents_of_row
-from lazulite.blob.model.replacement import delete_current, replace_blob
-from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.retention import Retention, delete_current, replace_blob
 from lazulite.blob.model.rows import list_row, upload_rows
 from lazulite.blob.storage import garbage
 from lazulite.blob.storage.garbage import Garbage

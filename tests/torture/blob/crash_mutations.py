@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 from lazulite.blob.blobs import delete_blob
 from lazulite.blob.content import sources
-from lazulite.blob.model import replacement
+from lazulite.blob.model import retention
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import Ledger
@@ -69,18 +69,18 @@ def unkept_copies() -> None:
 
 def released_versions() -> None:
     """Delete contents that a past version still has."""
-    keep = replacement.keep_version
+    keep = retention.keep_version
 
     def keep_and_release(draft: Draft, blob: Blob) -> None:
         keep(draft, blob)
         draft.ledger = draft.ledger.release(blob.holding)
 
-    vars(replacement)["keep_version"] = keep_and_release
+    vars(retention)["keep_version"] = keep_and_release
 
 
 def released_deleted() -> None:
     """Delete contents of blobs that were deleted and are kept."""
-    retire = replacement._retire
+    retire = retention._retire
 
     def retire_and_release(draft: Draft, retention: Retention) -> Blob | None:
         found = draft.found
@@ -89,7 +89,7 @@ def released_deleted() -> None:
             draft.ledger = draft.ledger.release(kept.holding)
         return kept
 
-    vars(replacement)["_retire"] = retire_and_release
+    vars(retention)["_retire"] = retire_and_release
 
 
 def kept_contents_of_versions() -> None:

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from lazulite.blob.blobs import creation, delete_blob, properties, tiers
 from lazulite.blob.blocks import append_blob, put_block
+from lazulite.blob.blocks.put_block_list import NewList
 from lazulite.blob.containers import leases
 from lazulite.blob.model.conditions import Conditions, Outcome
 from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
-from lazulite.blob.operations.new_list import NewList
 from lazulite.blob.pages import put_page
 from lazulite.blob.requests.preconditions import Guarded, LeaseUse, Preconditions
 from lazulite.blob.storage.partitions import Partitions

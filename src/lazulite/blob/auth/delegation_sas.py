@@ -1,7 +1,12 @@
-"""The user delegation SAS of blobs. Source: "Create a user delegation SAS" of the REST reference.
+"""The user delegation SAS of blobs.
 
 The strings of two versions that differ in their lines differ in the number of them, and no value holds a line feed, but
 for the fields of the request. So no token is valid as one of another version.
+
+A token can sign fields of the request: `srh` names headers, `srq` query parameters. Their values come from the request.
+So it is valid for requests with these values alone.
+
+Source: "Create a user delegation SAS" of the REST reference; the strings that the Python SDK signs.
 """
 
 from collections.abc import Mapping
@@ -10,12 +15,19 @@ from dataclasses import dataclass, replace
 from lazulite.auth.delegation.sas import DelegationSas, read_delegation_values
 from lazulite.auth.grant import Grant
 from lazulite.auth.sas.terms import MalformedSasError, Terms, read_values
-from lazulite.blob.auth.addressed import BLOB, CONTAINER, TIME
-from lazulite.blob.auth.overrides import Overrides, read_overrides, response_fields
-from lazulite.blob.auth.sas import SELECTED, check_resource
-from lazulite.blob.auth.scope import SELECTED_LETTERS, BlobScope
-from lazulite.blob.auth.signed_request import signed_headers, signed_parameters
-from lazulite.blob.auth.versions import (
+from lazulite.blob.auth.sas import (
+    BLOB,
+    CONTAINER,
+    SELECTED,
+    SELECTED_LETTERS,
+    TIME,
+    BlobScope,
+    Overrides,
+    check_resource,
+    read_overrides,
+    response_fields,
+)
+from lazulite.blob.versions import (
     DELEGATION_SINCE,
     OBJECT_IDS_SIGNED_SINCE,
     REQUEST_SIGNED_SINCE,
@@ -33,6 +45,7 @@ _NAMES = {
     BLOB: "blob",
     TIME: "time",
 }
+_SIGNED_FIELDS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,3 +130,34 @@ def parse_blob_delegation_sas(parameters: Mapping[str, str], headers: Mapping[st
         parameters=signed_parameters(parameters.get("srq", ""), parameters),
         overrides=read_overrides(parameters),
     )
+
+
+def signed_headers(names: str, headers: Mapping[str, str]) -> str:
+    """Return the text of the headers in the string-to-sign; "" for no names.
+
+    Raises:
+        MalformedSasError: the request lacks one, or the names could be re-cut.
+    """
+    lines = _lines(names, headers)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def signed_parameters(names: str, parameters: Mapping[str, str]) -> str:
+    """Return the text of the query parameters in the string-to-sign; "" for no names. Raises as `signed_headers`."""
+    lines = _lines(names, parameters)
+    return "".join(f"\n{line}" for line in lines)
+
+
+def _lines(names: str, values: Mapping[str, str]) -> list[str]:
+    listed = names.split(",", _SIGNED_FIELDS_MAX) if names else []
+    if len(listed) > _SIGNED_FIELDS_MAX or len({name.lower() for name in listed}) < len(listed):
+        raise MalformedSasError("srh and srq have a few names, each once")
+    return [f"{name}:{_value(name, values)}" for name in listed]
+
+
+def _value(name: str, values: Mapping[str, str]) -> str:
+    """Return the value of a field. With a colon in a name, the name could be cut at another colon."""
+    value = values.get(name.lower())
+    if value is None or not name or ":" in name or "\n" in name or "\n" in value:
+        raise MalformedSasError("the request lacks a signed field, or the field could be re-cut")
+    return value

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant
 from lazulite.blob.auth.requirements import LEVELS
-from lazulite.blob.auth.scope import BlobScope
+from lazulite.blob.auth.sas import BlobScope
 from lazulite.blob.resource import Kind, resource_of
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.resource_names import NAME_MAX

@@ -1,5 +1,10 @@
 """The service SAS of blobs: for a container, a blob, a snapshot, a version or the blobs below a prefix.
 
+A token names neither container nor blob; the path of the request does. They are fields of the token, put there by
+`ServiceCredentials.sas_fields`. `sr` tells how much of the path the token signs: the container (`c`), the blob (`b`),
+one snapshot (`bs`) or version (`bv`) of it, or the first segments of its name (`d`), as many as `sdd` says. Of a list,
+those of its prefix are signed (*unverified*).
+
 Source: "Create a service SAS" of the REST reference.
 """
 
@@ -10,10 +15,8 @@ from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant
 from lazulite.auth.sas.service_sas import ServiceSas, sign_service_sas
 from lazulite.auth.sas.terms import MalformedSasError, Terms, read_values
-from lazulite.blob.auth.addressed import BLOB, CONTAINER, TIME
-from lazulite.blob.auth.overrides import NO_OVERRIDES, OVERRIDES, Overrides, read_overrides, response_fields
-from lazulite.blob.auth.scope import SELECTED_LETTERS, BlobScope
-from lazulite.blob.auth.versions import (
+from lazulite.blob.resource import resource_of
+from lazulite.blob.versions import (
     DIRECTORY_SAS_SINCE,
     OVERRIDES_SINCE,
     RESOURCE_SIGNED_SINCE,
@@ -22,7 +25,28 @@ from lazulite.blob.auth.versions import (
 )
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.version import ENCRYPTION_SCOPE_SINCE, SAS_TRANSPORT_SINCE
+from lazulite.service.routing import component_of
 
+CONTAINER, BLOB, TIME = "Container", "Blob", "Time"
+"""The fields of the resource that a token signs."""
+_TIMES = {"bs": ("snapshot", "versionid"), "bv": ("versionid", "snapshot")}
+"""`sr` -> the query parameter that selects the signed resource, and one that must not select another."""
+_DEPTH_DIGITS_MAX = 3
+LIST_COMPONENT = "container/list"
+"""The component of List Blobs."""
+SELECTED_LETTERS = frozenset("rdxyt")
+"""What a token for one snapshot or version may permit: no permission that would change the blob itself."""
+OVERRIDES = {
+    "rscc": "Cache-Control",
+    "rscd": "Content-Disposition",
+    "rsce": "Content-Encoding",
+    "rscl": "Content-Language",
+    "rsct": "Content-Type",
+}
+"""Query parameter -> field of the response, in the order in which they are signed."""
+Overrides = tuple[str, str, str, str, str]
+"""The values of `OVERRIDES`; "" is absent."""
+NO_OVERRIDES: Overrides = ("", "", "", "", "")
 KINDS = {"c": "", "b": "", "bs": RESOURCE_SIGNED_SINCE, "bv": VERSION_SAS_SINCE, "d": DIRECTORY_SAS_SINCE}
 """The values of `sr` -> the first version that has it."""
 SELECTED = frozenset({"bs", "bv"})
@@ -44,6 +68,69 @@ _NAMES = {
 _RESOURCE = {CONTAINER: "container", BLOB: "blob", TIME: "time"}
 BLOB_SAS_PARAMETERS = (*_NAMES, *OVERRIDES, *_RESOURCE)
 """Every field that takes part in a SAS of blobs."""
+
+
+def resource_fields(path: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of the resource that a SAS signs: see `ServiceCredentials.sas_resource`.
+
+    Raises as `resource_of`.
+
+    A field is "" if the request does not address such a resource.
+    """
+    kind = parameters.get("sr", "")
+    _, container, blob = resource_of(path, parameters)
+    if kind == "c":
+        return {CONTAINER: container, BLOB: "", TIME: ""}
+    if kind == "d":
+        name = parameters.get("prefix", "") if component_of(parameters) == LIST_COMPONENT else blob
+        return {CONTAINER: container, BLOB: _directory(name, parameters.get("sdd", "")), TIME: ""}
+    selected, other = _TIMES.get(kind, ("", ""))
+    return {CONTAINER: container, BLOB: blob, TIME: "" if other in parameters else parameters.get(selected, "")}
+
+
+def _directory(blob: str, depth: str) -> str:
+    """Return so many segments of a blob's name; "" if nothing of the name is below them."""
+    if not (depth.isascii() and depth.isdigit() and len(depth) <= _DEPTH_DIGITS_MAX):
+        return ""
+    segments = blob.split("/", int(depth))
+    return "/".join(segments[:-1]) if len(segments) > int(depth) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobScope:
+    """The blobs that a SAS reaches."""
+
+    container: str
+    blob: str = ""
+    """The name of the one blob; "": all blobs of the container, and the container itself."""
+    is_directory: bool = False
+    """Whether `blob` is the beginning of names, up to a slash that it lacks."""
+
+    def covers(self, resource: str) -> bool:
+        """Tell whether a container, or a blob given as `container/blob`, is within reach."""
+        if not self.blob:
+            return resource == self.container or resource.startswith(f"{self.container}/")
+        name = f"{self.container}/{self.blob}"
+        return resource.startswith(f"{name}/") if self.is_directory else resource == name
+
+
+def read_overrides(parameters: Mapping[str, str]) -> Overrides:
+    """Return the values in the query parameters of a token.
+
+    Raises:
+        MalformedSasError: a value has control characters, which no field can have.
+    """
+    cache, disposition, encoding, language, media = (parameters.get(name, "") for name in OVERRIDES)
+    values = (cache, disposition, encoding, language, media)
+    if any(character < " " or character == "\x7f" for value in values for character in value):
+        raise MalformedSasError("a value for the response has a control character")
+    return values
+
+
+def response_fields(values: Overrides) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a response, their values as a head has them: bytes of UTF-8, one character each."""
+    named = zip(OVERRIDES.values(), values, strict=True)
+    return tuple((name, value.encode().decode("latin-1")) for name, value in named if value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

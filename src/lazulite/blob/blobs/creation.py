@@ -7,8 +7,7 @@ from lazulite.blob.blobs.tiers import read_tier_of_write
 from lazulite.blob.content.sources import COPY_TAGS, TAG_OPTION
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.replacement import replace_blob
-from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.retention import Retention, replace_blob
 from lazulite.blob.model.tags import read_tags_header
 from lazulite.blob.requests.call import Call
 from lazulite.blob.storage.catalog import Container

@@ -6,10 +6,8 @@ from dataclasses import replace
 from lazulite.blob.auth.requirements import is_permanent
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.replacement import delete_current, remove_row
-from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.retention import Retention, delete_current, remove_row
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT, VERSION
-from lazulite.blob.presence import present
 from lazulite.blob.requests.call import Call
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
@@ -37,7 +35,7 @@ async def _delete_current(call: Call, mode: str) -> Response:
 
     async def attempt(rows: Sequence[str]) -> None:
         def decide(draft: Draft) -> None:
-            found = present(draft)
+            found = draft.require_blob()
             call.preconditions.allow_write(found, draft.present)
             if draft.ledger.snapshots and not mode:
                 raise ServiceError("SnapshotsPresent")

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.replacement import keep_version
-from lazulite.blob.presence import online, present
+from lazulite.blob.model.retention import keep_version
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_content_headers
 from lazulite.blob.requests.response_headers import version_of, written
@@ -31,7 +30,7 @@ async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
     last: list[Blob] = []
 
     def decide(draft: Draft) -> None:
-        found = present(draft)
+        found = draft.require_blob()
         lease = call.preconditions.allow_write(found, draft.present)
         last[:] = [changed(replace(found, lease=lease, modified=draft.modified), draft)]
         draft.put_blob(last[0])
@@ -45,7 +44,7 @@ async def set_properties(call: Call) -> Response:
     headers = read_content_headers(call.request.headers, stored_only=True)
 
     def change(blob: Blob, _: Draft) -> Blob:
-        online(blob)
+        require_not_archived(blob)
         return replace(blob, headers=headers, copy=None)
 
     return Response(200, version_of(await change_blob(call, change)))
@@ -56,9 +55,9 @@ async def set_metadata(call: Call) -> Response:
     metadata, retention = read_metadata(call.request.headers), await call.retention()
 
     def change(blob: Blob, draft: Draft) -> Blob:
-        online(blob)
+        require_not_archived(blob)
         if retention.versioning:
-            found = present(draft)
+            found = draft.require_blob()
             keep_version(draft, found)
             draft.ledger = draft.ledger.share(found.holding)
             blob = replace(blob, version=blob.modified)

@@ -6,10 +6,9 @@ from lazulite.blob.content.digests import RANGE_HEADERS, Digests
 from lazulite.blob.content.reading import BlobContent
 from lazulite.blob.content.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
 from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
-from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.presence import online
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_flag
 from lazulite.blob.requests.response_headers import describe, tier_of, version_of
@@ -33,7 +32,7 @@ async def get_blob(call: Call) -> Response:
     """Return the bytes of a blob, or a range of them."""
     container = await call.container()
     row, blob = await _readable(call, container)
-    online(blob)
+    require_not_archived(blob)
     found = read_range(call.request.headers, call.version)
     start, stop = (0, blob.length) if found is None else found.within(blob.length)
     headers = _described(call, blob, row, is_range=found is not None)

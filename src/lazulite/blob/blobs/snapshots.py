@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.replacement import keep_version
+from lazulite.blob.model.retention import keep_version
 from lazulite.blob.model.rows import snapshot_row
-from lazulite.blob.presence import online, present
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.response_headers import version_of
 from lazulite.blob.times import write_time
@@ -24,9 +23,9 @@ async def snapshot_blob(call: Call) -> Response:
     last: list[tuple[Blob, Blob, int]] = []
 
     def decide(draft: Draft) -> None:
-        found = present(draft)
+        found = draft.require_blob()
         call.preconditions.allow_write(found, draft.present)
-        online(found)
+        require_not_archived(found)
         time = first
         while draft.value(snapshot_row(time)) is not None:
             time += 1

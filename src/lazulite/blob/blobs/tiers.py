@@ -10,7 +10,6 @@ from dataclasses import replace
 from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, Rehydration
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.presence import present
 from lazulite.blob.requests.call import Call
 from lazulite.blob.versions import (
     COLD_SINCE,
@@ -97,7 +96,7 @@ async def set_tier(call: Call) -> Response:
 
     def decide(draft: Draft) -> None:
         addressed = draft.row_of(row)
-        blob = present(draft, addressed)
+        blob = draft.require_blob(addressed)
         lease = call.preconditions.allow_write(blob, draft.present)
         tier = read_tier(headers, blob.type, call.version)
         if blob.type is BlobType.PAGE:

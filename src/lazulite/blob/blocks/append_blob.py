@@ -11,7 +11,6 @@ from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import list_row
-from lazulite.blob.presence import present
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_number
 from lazulite.blob.requests.response_headers import version_of, written
@@ -75,7 +74,7 @@ class Appending:
 
     def check(self, draft: Draft) -> Blob:
         """Return the blob as it is to be changed. Raises `ServiceError` if what is stored does not allow it."""
-        found = present(draft)
+        found = draft.require_blob()
         _require_append(found)
         lease = self._preconditions.allow_write(found, draft.present)
         if found.sealed:

@@ -10,13 +10,12 @@ from lazulite.blob.blocks import block_list_xml
 from lazulite.blob.content.digests import PUT_BLOCK
 from lazulite.blob.content.receiving import NOTHING, Received, checked_headers, commit_received, receive
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
-from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
 from lazulite.blob.model.block import Block, read_blocks, read_heads, write_blocks
 from lazulite.blob.model.block_id import check_same_length, require_block_id
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import UPLOAD_DAYS, Ledger, new_number, read_ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER, list_rows, upload_rows
-from lazulite.blob.presence import online
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.response_headers import ENCRYPTED, version_of
 from lazulite.blob.storage.readers import Partition
@@ -104,7 +103,7 @@ class _Putting:
         if not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
         require_block_blob(found)
-        online(found)
+        require_not_archived(found)
         lease = self._preconditions.allow_write(found, draft.present)
         if lease is not found.lease:
             draft.put_blob(replace(found, lease=lease))

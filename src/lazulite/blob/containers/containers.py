@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lazulite.blob.leasing import lease_facts
+from lazulite.blob.model.lease import lease_facts
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import require_header
 from lazulite.blob.storage.catalog import Container

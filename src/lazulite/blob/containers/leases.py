@@ -6,11 +6,20 @@ from typing import NamedTuple
 from uuid import UUID
 
 from lazulite.blob.containers.containers import version_headers
-from lazulite.blob.leasing import leased
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.lease import BREAK_SECONDS, DURATIONS, INFINITE, Lease, acquire, break_, change, release, renew
-from lazulite.blob.presence import present
+from lazulite.blob.model.lease import (
+    BREAK_SECONDS,
+    DURATIONS,
+    INFINITE,
+    Lease,
+    acquire,
+    break_,
+    change,
+    leased,
+    release,
+    renew,
+)
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_guid, read_number
 from lazulite.blob.requests.response_headers import version_of
@@ -55,7 +64,7 @@ async def lease_blob(call: Call) -> Response:
     last: list[tuple[_Outcome, Blob]] = []
 
     def decide(draft: Draft) -> None:
-        blob = present(draft)
+        blob = draft.require_blob()
         call.preconditions.allow_write(blob, draft.present)
         outcome = leased(lambda: action(blob.lease, draft.present))
         last[:] = [(outcome, replace(blob, lease=outcome.lease))]

@@ -18,7 +18,6 @@ from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.model.copy_source import ForeignSource
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.preconditions import OF_SOURCES, SOURCE_PREFIX, read_conditions
-from lazulite.blob.transfers.source_authorization import AUTHORIZATION, source_authorization
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.metadata import Metadata, read_metadata
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
@@ -31,6 +30,7 @@ _ERROR_CODE = re.compile(r"[A-Za-z0-9]{1,64}", re.ASCII)
 _LENGTH = re.compile(r"[0-9]{1,19}", re.ASCII)
 _UNREACHABLE = 409
 _MD5_BYTES = 16
+AUTHORIZATION = "x-ms-copy-source-authorization"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +169,11 @@ def _md5(text: str) -> str:
         return text if len(b64decode(text, validate=True)) == _MD5_BYTES else ""
     except (Error, ValueError):
         return ""
+
+
+def source_authorization(headers: Mapping[str, str]) -> str | None:
+    """Return the credentials for the source; None: there are none. Raises `InvalidHeaderValue`, no bearer token."""
+    text = headers.get(AUTHORIZATION)
+    if text is not None and not text.lower().startswith("bearer "):
+        raise invalid_header(AUTHORIZATION, "")
+    return text

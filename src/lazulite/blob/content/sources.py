@@ -11,19 +11,17 @@ from dataclasses import dataclass
 
 from lazulite.auth.grant import SHARED_KEY_GRANT
 from lazulite.blob.auth.requirements import READ_TAGS
-from lazulite.blob.content.fetched_source import FetchedSource, fetched_source
+from lazulite.blob.content.fetched_source import FetchedSource, fetched_source, source_authorization
 from lazulite.blob.content.reading import read_bytes
 from lazulite.blob.content.source_errors import SourceUse, unmet, unverified_as
-from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.byte_range import ByteRange, read_source_range
 from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.model.copy_source import ForeignSource, OwnSource, read_copy_source
-from lazulite.blob.presence import online
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.preconditions import OF_SOURCES, SOURCE_PREFIX, read_conditions
 from lazulite.blob.requests.request_headers import require_header
 from lazulite.blob.storage.readers import Partition
-from lazulite.blob.transfers.source_authorization import source_authorization
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
@@ -121,7 +119,7 @@ async def _own_source(
             source.authorize(READ_TAGS)
         blob = await source.find(await source.container())
         if not allows_archived:
-            online(blob)
+            require_not_archived(blob)
     except ServiceError as error:
         raise unverified_as(error) from None
     outcome = read_conditions(OF_SOURCES, call.request.headers, call.version).read(blob.validators)

@@ -18,10 +18,9 @@ from lazulite.blob.content.source_errors import SourceUse
 from lazulite.blob.content.sources import SOURCE, Source, open_source
 from lazulite.blob.copies.duplicate import Duplicate
 from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
-from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, ContentHeaders, Copy, shown_source
+from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, ContentHeaders, Copy, require_not_archived, shown_source
 from lazulite.blob.model.byte_range import read_source_range
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.presence import online, present
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import DEFAULT_TYPE, read_content_headers, read_flag
 from lazulite.blob.requests.response_headers import written
@@ -164,7 +163,7 @@ async def abort_copy(call: Call) -> Response:
         raise ServiceError("MissingRequiredQueryParameter", details=[("QueryParameterName", "copyid")])
 
     def decide(draft: Draft) -> None:
-        call.preconditions.allow_write(present(draft), draft.present)
+        call.preconditions.allow_write(draft.require_blob(), draft.present)
         raise ServiceError("NoPendingCopyOperation")
 
     await call.commit(await call.container(), decide)
@@ -190,5 +189,5 @@ def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:
         raise ServiceError("InfiniteLeaseDurationRequired")
     if found.type is not allowed.type:
         raise ServiceError("InvalidBlobType")
-    online(found)
+    require_not_archived(found)
     return replace(allowed, created=found.created)

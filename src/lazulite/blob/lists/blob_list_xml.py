@@ -10,10 +10,15 @@ from functools import lru_cache
 from operator import itemgetter
 from urllib.parse import quote
 
-from lazulite.blob.model.tags import Tags
-from lazulite.blob.payload.tags import tags_element
-from lazulite.blob.response_versions import BLOB_ELEMENTS, SNAPSHOT_ELEMENTS, has_ended, known
-from lazulite.blob.versions import ENCODED_NAMES_SINCE, LIST_WITHOUT_URL_SINCE
+from lazulite.blob.model.tags import Tags, tags_element
+from lazulite.blob.versions import (
+    BLOB_ELEMENTS,
+    ENCODED_NAMES_SINCE,
+    LIST_WITHOUT_URL_SINCE,
+    SNAPSHOT_ELEMENTS,
+    has_ended,
+    known,
+)
 from lazulite.engine.key_encoding import decode_text
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lazulite.blob.response_versions import CONTAINER_ELEMENTS, has_ended, known
-from lazulite.blob.versions import LIST_WITHOUT_URL_SINCE
+from lazulite.blob.versions import CONTAINER_ELEMENTS, LIST_WITHOUT_URL_SINCE, has_ended, known
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute

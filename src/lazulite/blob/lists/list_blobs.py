@@ -6,19 +6,17 @@ from contextlib import aclosing
 
 from lazulite.auth.grant import authorize, permits
 from lazulite.blob.auth.requirements import LIST, LIST_TAGS, LIST_UNPUBLISHED
-from lazulite.blob.leasing import lease_facts
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX, CONTAINERS_MAX
 from lazulite.blob.lists.blob_list_xml import BlobPage, RowWriter, write_page
 from lazulite.blob.lists.container_list_xml import ListedContainer, write_containers
 from lazulite.blob.lists.listing import read_page
 from lazulite.blob.lists.page import ListRequest
-from lazulite.blob.names import WEB, check_container_name
+from lazulite.blob.model.lease import lease_facts
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.paging import read_marker, write_marker
-from lazulite.blob.requests.parameters import echoed, invalid_parameter, read_include, read_most
-from lazulite.blob.response_versions import BLOB_INCLUDES, CONTAINER_INCLUDES, known
+from lazulite.blob.requests.paging import echoed, invalid_parameter, read_include, read_marker, read_most, write_marker
+from lazulite.blob.resource import WEB, check_container_name
 from lazulite.blob.storage.catalog import Container
-from lazulite.blob.versions import EMPTY_PREFIX_SINCE
+from lazulite.blob.versions import BLOB_INCLUDES, CONTAINER_INCLUDES, EMPTY_PREFIX_SINCE, known
 from lazulite.protocol.clock import TICKS_PER_DAY, format_http_date
 from lazulite.protocol.message import Response
 from lazulite.service.parameters import read_name_marker

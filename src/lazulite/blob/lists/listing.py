@@ -8,14 +8,14 @@ Most pages show only current blobs, or common prefixes; several rows of a slice 
 alone show whether a prefix is shown: a partition that begins with the current blob shows it (`model.ledger`).
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 
 from lazulite.blob.lists.blob_list_xml import ListedPrefix, RowWriter
-from lazulite.blob.lists.common_prefixes import common_prefixes
 from lazulite.blob.lists.current_blobs import CurrentBlobs
 from lazulite.blob.lists.named import NamedBlobs
 from lazulite.blob.lists.page import ListRequest, Page
@@ -26,8 +26,8 @@ from lazulite.blob.requests.paging import Marker
 from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
 from lazulite.blob.times import read_time, write_time
-from lazulite.engine.contract import Key
-from lazulite.engine.key_encoding import decode_text
+from lazulite.engine.contract import JoinedKeys, Key
+from lazulite.engine.key_encoding import decode_text, encode_text
 from lazulite.engine.ordinal import after_prefix, ordinal
 from lazulite.service.time_slice import TimeSlice
 
@@ -40,6 +40,10 @@ _PREFIXES_IN_A_ROW = 4
 """After so many, more are expected: keys are read alone."""
 _OF_OTHER_ROWS = frozenset(("snapshots", "versions", "deletedwithversions", "uncommittedblobs"))
 """Includes that show more of a name than its current blob."""
+_END, _SEPARATOR = b"\0", b"\xff"
+"""Behind each name, and behind each row."""
+_MARK = b"\xfe"
+"""Stands for a delimiter of several bytes; it is in no text."""
 
 
 async def read_page(context: Context, request: ListRequest, writer: RowWriter) -> Page:
@@ -189,3 +193,44 @@ class _PageReader:
 def _write_current(named: NamedBlobs, writer: RowWriter, name: str, blob: Blob) -> str:
     listed = named.current(name, blob)
     return "" if listed is None else writer.row(listed)
+
+
+def common_prefixes(keys: JoinedKeys, prefix: str, delimiter: str) -> list[bytes]:
+    """Return the common prefixes of names, each once, up to the first name that has none or no current blob.
+
+    A name with U+0000 ends them, too, if its prefix was not found before. All are returned without `prefix`, in CESU-8.
+
+    Args:
+        keys: of a container, in their order.
+        prefix: the beginning of all names.
+        delimiter: where a common prefix ends.
+    """
+    joined, skipped = keys.keys, keys.head + len(encode_text(prefix))
+    mark = encode_text(delimiter)
+    if len(mark) > 1:  # Heads may have it by chance, so they are taken away.
+        heads = _SEPARATOR + joined[:skipped]
+        joined = (_SEPARATOR + joined[:-1]).replace(heads, _SEPARATOR)[1:] + _SEPARATOR
+        joined, mark, skipped = joined.replace(mark, _MARK), _MARK, 0
+    found: list[bytes] = _pattern(mark, skipped).findall(joined)
+    if not found[-1]:
+        del found[-1]
+    if _END in b"".join(found):
+        del found[next(index for index, each in enumerate(found) if _END in each) :]
+    return [each.replace(_MARK, encode_text(delimiter)) for each in found] if mark == _MARK else found
+
+
+@lru_cache(maxsize=256)
+def _pattern(mark: bytes, skipped: int) -> re.Pattern[bytes]:
+    """Return a pattern of the keys with one common prefix, the group, if a current blob is first; else of all the rest.
+
+    No repetition gives back what it took, so that the time is linear. A group with 00 is of a name that has no mark,
+    or U+0000 before it: a class of two characters would exclude it, and takes longer. Rows are not empty, so an
+    escaped 00 does not look like the end of a name.
+
+    Args:
+        mark: a byte.
+        skipped: the length of what each key begins with.
+    """
+    skip, mark = b".{%d}" % skipped, re.escape(mark)
+    first = b"%b([^%b]*+%b)[^\0]*+\0%b\xff" % (skip, mark, mark, re.escape(CURRENT.encode()))
+    return re.compile(b"(?s:%b(?>(?:%b\\1[^\0]*+\0[^\xff]++\xff)*)|.+)" % (first, skip))

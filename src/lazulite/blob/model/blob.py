@@ -16,6 +16,7 @@ from uuid import UUID
 from lazulite.blob.model.conditions import Validators
 from lazulite.blob.model.lease import Lease
 from lazulite.blob.model.rows import version_row
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.metadata import Metadata
 
 INLINE_BYTES_MAX = 16 * 1024
@@ -154,6 +155,12 @@ class Blob:
         if self.lease is not None:
             found["lease"] = _lease_to_json(self.lease)
         return json.dumps(found, separators=(",", ":")).encode() + b"\n" + self.inline
+
+
+def require_not_archived(blob: Blob) -> None:
+    """Reject what an archived blob does not permit. Raises `BlobArchived`, `BlobBeingRehydrated`."""
+    if blob.tier == ARCHIVE:
+        raise ServiceError("BlobArchived" if blob.archive is None else "BlobBeingRehydrated")
 
 
 def shown_source(url: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.ledger import Ledger, read_ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER
+from lazulite.protocol.errors import ServiceError
 
 
 class RowNeededError(Exception):
@@ -69,6 +70,13 @@ class Draft:
             return self.found
         value = self.value(row)
         return None if value is None else read_blob(value).at(self.present)
+
+    def require_blob(self, row: str = CURRENT) -> Blob:
+        """Return the blob, snapshot or version of a row, unless it is deleted. Raises `BlobNotFound`, or as `blob`."""
+        found = self.blob(row)
+        if found is None or found.deleted:
+            raise ServiceError("BlobNotFound")
+        return found
 
     def put(self, row: str, value: bytes | None) -> None:
         """Write a row; None deletes it. Raises `RowNeededError`."""

@@ -1,7 +1,8 @@
 """Get Page Ranges, all of them or what changed since a snapshot. Source: reference §38.2."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
+from itertools import islice
 
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.byte_range import read_range
@@ -9,13 +10,14 @@ from lazulite.blob.model.copy_source import OwnSource, read_copy_source
 from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import CURRENT, snapshot_row
-from lazulite.blob.payload.page_list import write_page_list
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.response_headers import version_of
 from lazulite.blob.storage.segments import StoredSegment, stored_segments
 from lazulite.blob.times import read_time
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.protocol.steps import Steps
+from lazulite.protocol.xml import document as xml
 from lazulite.service.parameters import read_number
 from lazulite.service.responses import XML_TYPE
 
@@ -23,6 +25,7 @@ RANGES_MAX = 10_000
 """Ranges of one page of the list."""
 PREVIOUS_URL = "x-ms-previous-snapshot-url"
 """The header that stands for `prevsnapshot`."""
+_RANGES_OF_A_STEP = 500
 
 
 async def get_page_ranges(call: Call) -> Response:
@@ -108,3 +111,26 @@ async def _previous(call: Call, space: int, blob: Blob) -> Blob | None:
     if previous.list != blob.list:
         raise ServiceError("BlobOverwritten")
     return previous
+
+
+def write_page_list(ranges: Iterable[PageRange], marker: str | None = None) -> Steps[list[bytes]]:
+    """Return the response in steps, in parts.
+
+    Args:
+        ranges: in ascending order.
+        marker: of the next page, "" if this is the last one; None: the request did not ask for pages.
+    """
+    end = "" if marker is None else xml.leaf("NextMarker", marker)
+    remaining: Iterator[PageRange] = iter(ranges)
+    parts: list[bytes] = []
+    while some := "".join(map(_range, islice(remaining, _RANGES_OF_A_STEP))):
+        parts.append(some.encode())
+        yield
+    if not parts and not end:
+        return [xml.document("<PageList />")]
+    return [xml.document("<PageList>"), *parts, f"{end}</PageList>".encode()]
+
+
+def _range(found: PageRange) -> str:
+    name = "ClearRange" if found.is_cleared else "PageRange"
+    return f"<{name}><Start>{found.start}</Start><End>{found.stop - 1}</End></{name}>"

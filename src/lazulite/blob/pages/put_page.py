@@ -15,7 +15,6 @@ from lazulite.blob.model.byte_range import PAGE_BYTES, require_page_range
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.pages import INLINE_BYTES_MAX as SEGMENT_INLINE_BYTES_MAX
 from lazulite.blob.model.pages import SEGMENT_BYTES, Segment, changed_rows, read_segment, segment_row, segments_of
-from lazulite.blob.presence import present
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import (
     has_content_headers,
@@ -330,7 +329,7 @@ def _allow(call: Call, draft: Draft, stop: int) -> Blob:
     Raises:
         ServiceError: see the operation.
     """
-    headers, found = call.request.headers, present(draft)
+    headers, found = call.request.headers, draft.require_blob()
     if found.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
     lease = call.preconditions.allow_write(found, draft.present)

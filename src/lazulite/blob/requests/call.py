@@ -1,29 +1,29 @@
-"""One request on its way through the Blob service, once it is authenticated."""
+"""One request on its way through the Blob service, once it is authenticated, and the service that serves it.
 
-from collections.abc import Callable, Mapping
+Some requests make others: the source of a copy, the parts of a batch (`Inner`).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.switches import DEFAULTS, Switches
 from lazulite.auth.grant import Grant, Requirement, permits
 from lazulite.blob.auth.requirements import READ_TAGS
-from lazulite.blob.headers.unsupported import reject_unsupported
-from lazulite.blob.inner import Inner
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Decide, Draft, RowNeededError
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, LEDGER, snapshot_row, version_row
 from lazulite.blob.requests.preconditions import NO_PRECONDITIONS, Preconditions
-from lazulite.blob.requests.request_headers import IF_TAGS
+from lazulite.blob.requests.request_headers import IF_TAGS, reject_unsupported
 from lazulite.blob.resource import Kind, Resource
 from lazulite.blob.storage.catalog import Catalog, Container
 from lazulite.blob.storage.changes import Changes
 from lazulite.blob.storage.expiry import remove_expired
-from lazulite.blob.storage.garbage import Garbage
+from lazulite.blob.storage.garbage import Garbage, references
 from lazulite.blob.storage.partitions import Partitions
-from lazulite.blob.storage.references import references
 from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time
 from lazulite.engine.content.contract import ContentStore
@@ -31,14 +31,52 @@ from lazulite.engine.contract import Clock
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import until_9999
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import Steps
+from lazulite.protocol.version import RequestVersion
 from lazulite.service.call import ServiceCall
 from lazulite.service.catalog_context import CatalogContext
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
 from lazulite.service.routing import component_of
 from lazulite.service.time_slice import TimeSlice
+
+CallT_co = TypeVar("CallT_co", covariant=True)
+
+
+class Kernel(Protocol[CallT_co]):
+    """What a service does with a request."""
+
+    def respond_to_part(self, request: Request, version: RequestVersion) -> Awaitable[Response]:
+        """Respond to a request that a version governs."""
+        ...
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """Return the response to a request that does not run."""
+        ...
+
+    def admit(self, request: Request, grant: Grant | None = None) -> Awaitable[CallT_co]:
+        """Return a request as a call that does not run. Raises `ServiceError`."""
+        ...
+
+
+class Inner(Generic[CallT_co]):
+    """The kernel of the service, for its own operations; it is given once the service is made."""
+
+    def __init__(self) -> None:
+        self._kernel: Kernel[CallT_co] | None = None
+
+    def begin(self, kernel: Kernel[CallT_co]) -> None:
+        """Take the kernel."""
+        self._kernel = kernel
+
+    @property
+    def kernel(self) -> Kernel[CallT_co]:
+        """The kernel. Raises `ValueError` before it is given."""
+        if self._kernel is None:
+            raise ValueError("the service is not made yet")
+        return self._kernel
+
 
 T = TypeVar("T")
 

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from lazulite.blob.leasing import check_lease, lease_for_write
 from lazulite.blob.model.conditions import (
     ANY,
     MISSING,
@@ -20,8 +19,8 @@ from lazulite.blob.model.conditions import (
     read_date,
     read_etags,
 )
-from lazulite.blob.model.lease import Lease
-from lazulite.blob.payload.tag_expression import read_if_tags
+from lazulite.blob.model.lease import Lease, check_lease, lease_for_write
+from lazulite.blob.model.tag_expression import read_if_tags
 from lazulite.blob.requests.request_headers import IF_TAGS, LEASE_ID, Headers, lease_id
 from lazulite.blob.versions import (
     READS_COMBINE_SINCE,

@@ -1,4 +1,8 @@
-"""The headers of requests that many operations read: numbers, GUIDs, lease ids, stored headers of content."""
+"""The headers of requests that many operations read: numbers, GUIDs, lease ids, stored headers of content.
+
+A request with a header that asks for a protection which Lazulite does not give is rejected (reference §48). To ignore
+it would be a false promise: content that its client takes for encrypted with its own key, or for safe from deletion.
+"""
 
 import re
 from binascii import a2b_base64
@@ -24,6 +28,24 @@ _STORED = (
 IF_TAGS, LEASE_ID = "x-ms-if-tags", "x-ms-lease-id"
 Headers = Mapping[str, str]
 """By their names in lower case."""
+UNSUPPORTED_HEADERS = frozenset(
+    {
+        "x-ms-encryption-key",
+        "x-ms-encryption-key-sha256",
+        "x-ms-encryption-algorithm",
+        "x-ms-encryption-scope",
+        "x-ms-default-encryption-scope",
+        "x-ms-immutability-policy-until-date",
+        "x-ms-immutability-policy-mode",
+        "x-ms-legal-hold",
+        "x-ms-source-encryption-key",
+        "x-ms-expiry-option",
+    }
+)
+_ACCOUNT_KEY = "$account-encryption-key"
+"""The scope that every account has: to name it asks for nothing."""
+_UNBUILT_COMPONENTS = frozenset({"expiry", "immutabilitypolicies", "legalhold"})
+"""The components whose operations set such a header's property. They are rejected as operations that are not built."""
 
 
 def require_header(headers: Headers, name: str) -> str:
@@ -103,3 +125,20 @@ def read_content_headers(headers: Headers, *, stored_only: bool = False) -> Cont
     except ValueError:
         raise ServiceError("InvalidMd5") from None
     return kept
+
+
+def reject_unsupported(headers: Headers, component: str) -> None:
+    """Reject a request with one of `UNSUPPORTED_HEADERS`.
+
+    Args:
+        headers: of the request.
+        component: that the request addresses, as `component_of` returns it.
+
+    Raises:
+        ServiceError: `UnsupportedHeader`.
+    """
+    if UNSUPPORTED_HEADERS.isdisjoint(headers) or component in _UNBUILT_COMPONENTS:
+        return
+    for name in sorted(UNSUPPORTED_HEADERS.intersection(headers)):
+        if headers[name] != _ACCOUNT_KEY:
+            raise ServiceError("UnsupportedHeader", details=[("HeaderName", name)])

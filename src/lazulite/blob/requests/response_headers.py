@@ -1,7 +1,7 @@
 """The headers of responses that tell of a blob. Source: reference §32.2, §37."""
 
-from lazulite.blob.leasing import lease_facts
 from lazulite.blob.model.blob import SMART, Blob, BlobType
+from lazulite.blob.model.lease import lease_facts
 from lazulite.blob.times import write_time
 from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.metadata import metadata_headers

@@ -5,7 +5,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.replacement import remove_row
+from lazulite.blob.model.retention import remove_row
 from lazulite.blob.model.rows import SNAPSHOT, VERSION
 from lazulite.blob.storage.changes import Changes
 from lazulite.blob.storage.partitions import Partitions

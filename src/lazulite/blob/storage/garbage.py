@@ -27,7 +27,7 @@ from lazulite.blob.storage.readers import Partition, Readers
 from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
 from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError, update_row
-from lazulite.engine.content.contract import ContentId, ContentStore
+from lazulite.engine.content.contract import ContentId, ContentStore, Owner
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.records.spaces import UNTIDY_CONTAINERS, Space
@@ -260,3 +260,18 @@ def _rows_of(holding: str) -> str:
     """Return how the rows of a list or an upload begin, given its name in a ledger."""
     number = int(holding[1:])
     return upload_rows(number) if holding[0] == UPLOAD else list_rows(number)
+
+
+async def references(engine: Engine, owner: Owner) -> Collection[ContentId]:
+    """Return the contents to which the rows of an owner refer, as of one snapshot.
+
+    Raises:
+        EngineError: they cannot be read.
+    """
+    space, name = owner
+    found: set[ContentId] = set()
+    async with aclosing(engine.scan(space, [KeyRange((name, ""), (name + "\0", ""))])) as parts:
+        async for part in parts:
+            for index, value in enumerate(part.values):
+                found.update(contents_of_row(space, part.key(index)[1], value))
+    return found

@@ -8,7 +8,7 @@ from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.pages import is_segment, read_segment
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.rows import CURRENT, LEDGER, LIST, SNAPSHOT, UPLOAD, VERSION
-from lazulite.blob.names import is_addressable
+from lazulite.blob.resource import is_addressable
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import verify_tag_row
 from lazulite.engine.content.contract import ContentId

@@ -6,8 +6,7 @@ from lazulite.blob.content.digests import SET_BLOB_TAGS, take_in
 from lazulite.blob.content.receiving import digests_of
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT
-from lazulite.blob.payload.tags import read_tags, write_tags
-from lazulite.blob.presence import present
+from lazulite.blob.model.tags import read_tags, write_tags
 from lazulite.blob.requests.call import Call
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.protocol.message import Response
@@ -33,7 +32,7 @@ async def set_tags(call: Call) -> Response:
 
     def decide(draft: Draft) -> None:
         addressed = draft.row_of(row)
-        blob = present(draft, addressed)
+        blob = draft.require_blob(addressed)
         lease = call.preconditions.allow_write(blob, draft.present)
         indexed.check(draft.now)
         draft.put(addressed, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())

@@ -1,25 +1,28 @@
 """Find Blobs by Tags, in an account and in a container. Source: reference §43.1."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from typing import NamedTuple
 
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX
-from lazulite.blob.model.tag_expression import TagQuery
-from lazulite.blob.payload.found_blobs import Found, write_found
-from lazulite.blob.payload.tag_expression import read_where
+from lazulite.blob.model.tag_expression import TagQuery, read_where
+from lazulite.blob.model.tags import Tags, tags_element
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.paging import LAST_TIME, Marker, read_marker, write_marker
-from lazulite.blob.requests.parameters import echoed, read_include, read_most
+from lazulite.blob.requests.paging import LAST_TIME, Marker, echoed, read_include, read_marker, read_most, write_marker
 from lazulite.blob.resource import Kind
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.tags.tag_search import FoundBlob, Place, search
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.protocol.steps import Steps
+from lazulite.protocol.xml import document as xml
+from lazulite.protocol.xml.text import attribute
 from lazulite.service.responses import XML_TYPE
 from lazulite.service.time_slice import TimeSlice
 
 _WORDS = frozenset(("none", "versions"))
 _ECHOED = (("Where", "where"), ("Marker", "marker"), ("MaxResults", "maxresults"))
+_ROWS_OF_A_STEP = 100
 
 
 async def find_blobs(call: Call) -> Response:
@@ -83,3 +86,42 @@ async def _containers(call: Call, query: TagQuery, first: str) -> AsyncGenerator
     async with aclosing(catalog.list(call.account, first)) as containers:
         async for container in containers:
             yield container
+
+
+class Found(NamedTuple):
+    """One blob that was found."""
+
+    name: str
+    container: str
+    tags: Tags
+    """Those that the expression names."""
+    version: str = ""
+    """The id of its version; "": it is not shown."""
+    is_current: bool = True
+    """Whether it is no past version."""
+
+
+def write_found(base: str, sent: Sequence[tuple[str, str]], rows: Iterable[Found], marker: str) -> Steps[list[bytes]]:
+    """Return a page in steps, in parts.
+
+    Args:
+        base: the URL of the account, with its slash at the end.
+        sent: elements for the parameters of the request: `Where`, `Marker`, `MaxResults`.
+        rows: in their order.
+        marker: of the next page; "" if this is the last one.
+    """
+    written = []
+    for number, row in enumerate(rows):
+        names = xml.leaf("Name", row.name), xml.leaf("ContainerName", row.container)
+        version = [xml.leaf("VersionId", row.version)] if row.version else []
+        if row.version and row.is_current:
+            version.append(xml.leaf("IsCurrentVersion", "true"))
+        written.append(xml.element("Blob", *names, tags_element(row.tags), *version))
+        if number % _ROWS_OF_A_STEP == 0:
+            yield
+    parameters = "".join(xml.leaf(name, text) for name, text in sent)
+    blobs = xml.element("Blobs", *written)
+    root = (
+        f'<EnumerationResults ServiceEndpoint="{attribute(base)}">{parameters}{blobs}{xml.leaf("NextMarker", marker)}'
+    )
+    return [xml.document(f"{root}</EnumerationResults>")]

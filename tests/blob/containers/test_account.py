@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from lazulite.blob.payload.service_properties import BLOB_PARTS
+from lazulite.blob.containers.account import BLOB_PARTS
 from lazulite.protocol.errors import ServiceError
 from lazulite.service.blob_properties import BlobProperties, BlobPropertiesUpdate, DeleteRetention, StaticWebsite
 from lazulite.service.properties import Logging, PropertiesUpdate, ServiceProperties

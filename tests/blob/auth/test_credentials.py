@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.shared_key import check_signature, parse_authorization
-from lazulite.blob.auth.canonicalize import blob_string_to_sign
+from lazulite.blob.auth.credentials import blob_string_to_sign
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request

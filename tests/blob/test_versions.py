@@ -6,23 +6,23 @@ import pytest
 
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.requests.response_headers import version_of
-from lazulite.blob.response_versions import (
+from lazulite.blob.routes import ROUTES
+from lazulite.blob.versions import (
     BLOB_ELEMENTS,
-    HEADERS,
     LATER_HEADERS,
+    RESPONSE_HEADERS,
     SNAPSHOT_ELEMENTS,
     has_ended,
     known,
     known_headers,
 )
-from lazulite.blob.routes import ROUTES
 
 
 def day_before(version: str) -> str:
     return (date.fromisoformat(version) - timedelta(days=1)).isoformat()
 
 
-@pytest.mark.parametrize(("header", "since"), HEADERS.items())
+@pytest.mark.parametrize(("header", "since"), RESPONSE_HEADERS.items())
 def test_a_header_is_in_its_versions(header: str, since: str) -> None:
     sent = [("Date", "x"), (header, "y")]
     assert known_headers(sent, "Other", since) == known_headers(sent, "Other", "9999-12-31") == sent
@@ -33,7 +33,7 @@ def test_a_header_is_in_its_versions(header: str, since: str) -> None:
 def test_an_operation_can_have_a_header_later(operation: str, header: str) -> None:
     since, sent = LATER_HEADERS[operation, header], [(header, "y")]
     assert operation in ROUTES.operations
-    assert since > HEADERS.get(header, "")
+    assert since > RESPONSE_HEADERS.get(header, "")
     assert known_headers(sent, operation, since) == sent
     assert known_headers(sent, operation, day_before(since)) == []
     assert known_headers(sent, "Other", day_before(since)) == sent

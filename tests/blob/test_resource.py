@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.blob import resource as resource_module
-from lazulite.blob.names import is_addressable, normal_path
-from lazulite.blob.resource import Kind, Resource, resource_of
+from lazulite.blob.resource import Kind, Resource, is_addressable, normal_path, resource_of
 from lazulite.protocol.errors import ServiceError
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.draft import Draft, RowNeededError
 from lazulite.blob.model.ledger import read_ledger
-from lazulite.blob.model.replacement import delete_current, replace_blob
-from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.retention import Retention, delete_current, replace_blob
 from lazulite.blob.model.rows import CURRENT, LEDGER
 from lazulite.protocol.clock import TICKS_PER_DAY
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lazulite.blob.model.page_ranges import PageRange
-from lazulite.blob.payload.page_list import write_page_list
+from lazulite.blob.pages.get_page_ranges import write_page_list
 from lazulite.protocol.steps import finish
 from tests.blob.steps import steps_of
 

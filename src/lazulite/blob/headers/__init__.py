@@ -1,1 +1,0 @@
-"""The headers of requests and responses that several operations share."""
