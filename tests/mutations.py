@@ -34,10 +34,10 @@ MODULES = (
     *("service/properties_xml.py", "service/signed_identifiers.py", "table/etag_condition.py", "table/names.py"),
     *("table/method_override.py", "table/resource.py", "table/batch/transaction.py", "table/model/edm.py"),
     *("table/model/entity.py", "table/payload/json_reader.py", "table/payload/negotiation.py"),
-    *("table/payload/atom_reader.py", "table/query/continuation.py", "table/query/options.py", "table/query/page.py"),
+    *("table/payload/atom.py", "table/query/continuation.py", "table/query/options.py", "table/query/page.py"),
     *("auth/cached_credentials.py", "server/http/inbound.py", "service/planner.py", "service/request_plan.py"),
     "records/catalog.py",
-    *("table/query/filter/lexer.py", "table/query/filter/parser.py", "table/operations/write_decisions.py"),
+    *("table/query/filter/parser.py", "table/operations/write_decisions.py"),
 )
 """Where requests are judged."""
 

@@ -50,7 +50,7 @@ from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 from lazulite.table import names
 from lazulite.table.model import edm, entity, literals
-from lazulite.table.payload import atom_reader, json_walk
+from lazulite.table.payload import atom, json_reader
 from lazulite.table.query import options as query_options
 from lazulite.table.query.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
 
@@ -147,8 +147,8 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("Double as a string, characters", literals.DECIMAL_LENGTH_MAX),
         ("String", (edm.STRING.limit - 4) // 2),
         ("Binary", edm.BINARY.limit - 4),
-        ("brackets open at one time in a JSON body", json_walk.DEPTH_MAX),
-        ("elements of an Atom body", atom_reader.ELEMENTS_MAX),
+        ("brackets open at one time in a JSON body", json_reader.DEPTH_MAX),
+        ("elements of an Atom body", atom.ELEMENTS_MAX),
         ("elements of an Atom body within one another", xml.MAX_DEPTH),
         ("`$top`", f"0 to {query_options.TOP_MAX:,}"),
         ("names in `$select`", query_options.SELECT_MAX),

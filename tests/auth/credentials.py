@@ -18,9 +18,7 @@ from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import resolve_version
 from lazulite.records.catalog import StoredAccessPolicy
-from lazulite.table.canonicalize import table_string_to_sign
-from lazulite.table.credentials import TABLE_CREDENTIALS
-from lazulite.table.sas import TableSas, sign_table_sas
+from lazulite.table.credentials import TABLE_CREDENTIALS, TableSas, sign_table_sas, table_string_to_sign
 
 ACCOUNT = Account("acct", (b"first", b"second"))
 DATE = "Tue, 01 Jan 2030 00:00:00 GMT"

@@ -16,8 +16,7 @@ from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import resolve_version
 from lazulite.records.catalog import StoredAccessPolicy
-from lazulite.table.credentials import TABLE_CREDENTIALS
-from lazulite.table.sas import TABLE_SAS_PARAMETERS, TableScope
+from lazulite.table.credentials import TABLE_CREDENTIALS, TABLE_SAS_PARAMETERS, TableScope
 
 from .credentials import (
     ACCOUNT,

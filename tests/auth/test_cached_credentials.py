@@ -17,8 +17,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import resolve_version
-from lazulite.table.canonicalize import table_string_to_sign
-from lazulite.table.credentials import TABLE_CREDENTIALS
+from lazulite.table.credentials import TABLE_CREDENTIALS, table_string_to_sign
 
 ACCOUNT = Account("acct", (b"first", b"second"))
 START, EXPIRY = "2030-01-01T00:00:00Z", "2030-01-03T00:00:00Z"

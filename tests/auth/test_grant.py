@@ -6,8 +6,8 @@ from lazulite.auth.grant import SHARED_KEY_GRANT, Grant, Requirement, authorize,
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue.roles import QUEUE_ROLES
 from lazulite.queue.routes import ROUTES as QUEUE_ROUTES
+from lazulite.table.credentials import TableScope
 from lazulite.table.roles import TABLE_ROLES
-from lazulite.table.sas import TableScope
 
 CREATE_TABLE = Requirement("c", account=("c", "w"), actions=either("tables/write"))
 DELETE_TABLE = Requirement("c", account=("d",), actions=either("tables/delete"))

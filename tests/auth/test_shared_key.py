@@ -26,7 +26,7 @@ from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import DETAIL_CHARACTERS_MAX, ServiceError
 from lazulite.protocol.message import Request
-from lazulite.table.canonicalize import table_string_to_sign
+from lazulite.table.credentials import table_string_to_sign
 
 DATE = "Mon, 27 Jun 2016 15:25:14 GMT"
 NOW = parse_http_date(DATE)

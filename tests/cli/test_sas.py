@@ -12,8 +12,8 @@ from lazulite.blob.auth.sas import BlobSas, parse_blob_sas, resource_fields
 from lazulite.cli import main
 from lazulite.cli.parser import build_parser
 from lazulite.cli.sas import resolve_time, sign
-from lazulite.queue.sas import MARKER, QueueSas, parse_queue_sas, sign_queue_sas
-from lazulite.table.sas import parse_table_sas
+from lazulite.queue.credentials import MARKER, QueueSas, parse_queue_sas, sign_queue_sas
+from lazulite.table.credentials import parse_table_sas
 
 NOW = parse_sas_date("2024-02-28T23:30:00Z")
 ACCOUNT = Account("orders", (b"one", b"two"))

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.engine.contract import Key, KeyRange
-from lazulite.engine.key_range import clip
 from lazulite.engine.ordinal import ordinal
+from lazulite.table.operations.entity_read import clip
 
 texts = st.sampled_from(["", "a", "a\0", "b", "\uffff", "\U0001f600"])
 keys = st.tuples(texts, texts)

@@ -12,8 +12,8 @@ from lazulite.protocol.steps import finish
 from lazulite.table.model.edm import TYPES, Value, type_of_json
 from lazulite.table.model.entity import EncodedEntity, encode_entity
 from lazulite.table.model.literals import Json
+from lazulite.table.payload.json_pattern import TablePatterns
 from lazulite.table.payload.json_reader import read_encoded, read_entity
-from lazulite.table.payload.pattern_cache import TablePatterns
 
 from .json_shapes import pattern_like
 from .oracles import require

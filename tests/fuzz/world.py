@@ -21,7 +21,7 @@ from lazulite.protocol.message import Request, Response, Service, response_of
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.records.spaces import COUNTERS
 from lazulite.service.definition import ServiceDependencies
-from lazulite.table.canonicalize import table_string_to_sign
+from lazulite.table.credentials import table_string_to_sign
 from lazulite.table.service import TableService
 
 from .issuer import authentication

@@ -8,7 +8,7 @@ import pytest
 
 from lazulite.auth.delegation.key import DelegationKey, Secret
 from lazulite.auth.sas.terms import MalformedSasError
-from lazulite.queue.sas import MARKER, parse_queue_delegation_sas
+from lazulite.queue.credentials import MARKER, parse_queue_delegation_sas
 
 SECRET = Secret(5, b"secret")
 KEY = DelegationKey(oid="o", tid="t", start="2030-01-01", expiry="2030-01-08", service="q", version="2026-02-06")

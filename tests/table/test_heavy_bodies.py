@@ -14,8 +14,8 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.multipart.parser import read_batch
 from lazulite.protocol.steps import Steps, finish
 from lazulite.service.limits import QueryLimits
-from lazulite.table.payload import atom_reader, json_reader
-from lazulite.table.payload.pattern_cache import TablePatterns
+from lazulite.table.payload import atom, json_reader
+from lazulite.table.payload.json_pattern import TablePatterns
 from tests.table import heavy_bodies
 from tests.table.client import Client
 from tests.table.heavy_bodies import BATCH_TYPE, Heavy
@@ -28,7 +28,7 @@ READERS: dict[str, tuple[Callable[[], Iterable[Heavy]], Callable[[bytes], Steps[
         lambda body: json_reader.read_encoded(body, True, TablePatterns()),
     ),
     "a table in JSON": (heavy_bodies.tables, json_reader.read_table_name),
-    "an entity in Atom": (heavy_bodies.atom_entities, atom_reader.read_entity),
+    "an entity in Atom": (heavy_bodies.atom_entities, atom.read_entity),
     "a batch": (heavy_bodies.batches, lambda body: read_batch(BATCH_TYPE, body)),
 }
 

@@ -17,7 +17,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.service.limits import QueryLimits
 from lazulite.table.model import entity
 from lazulite.table.operations import write_decisions
-from lazulite.table.payload import atom_writer
+from lazulite.table.payload import atom
 from tests.engine.remote.over_channel import join
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import Client
@@ -116,8 +116,8 @@ async def test_a_step_works_on_one_large_row_at_most(
     iterations.note(monkeypatch, write_decisions, "decode_row", _row)
     iterations.note(monkeypatch, write_decisions, "encode_properties", _literals)
     iterations.note(monkeypatch, entity._Size, "add", lambda _, __, ___, value_bytes: value_bytes)
-    iterations.note(monkeypatch, atom_writer, "decode_row", _row)
-    iterations.note(monkeypatch, atom_writer, "_property", _property_work)
+    iterations.note(monkeypatch, atom, "decode_row", _row)
+    iterations.note(monkeypatch, atom, "_property", _property_work)
     other = asyncio.create_task(iterations.count())
     response = await client(work.method, work.path, body=work.body, headers=work.headers)
     other.cancel()

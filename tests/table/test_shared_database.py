@@ -16,7 +16,7 @@ from lazulite.records.catalog import StoredAccessPolicy
 from lazulite.records.row_cache import KEPT_SECONDS
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import CorsRule, PropertiesUpdate
-from lazulite.table.sas import TableSas, sign_table_sas
+from lazulite.table.credentials import TableSas, sign_table_sas
 from lazulite.table.service import TableService
 from tests.fuzz.memory import MemoryEngine
 

@@ -16,10 +16,10 @@ from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.resource_names import check_resource_name
-from lazulite.queue.sas import QueueSas, sign_queue_sas
+from lazulite.queue.credentials import QueueSas, sign_queue_sas
 from lazulite.settings.addresses import BLOB, SERVICES, TABLE
+from lazulite.table.credentials import TableSas, sign_table_sas
 from lazulite.table.names import check_table_name
-from lazulite.table.sas import TableSas, sign_table_sas
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION = re.compile(r"([0-9]{1,6})([smhdw])")

@@ -8,13 +8,13 @@ from lazulite.service.catalog_context import CatalogContext
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.catalog import Catalog, Table
-from lazulite.table.odata_version import odata_version
+from lazulite.table.credentials import TableScope
 from lazulite.table.payload.formats import Format, Reader
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
+from lazulite.table.payload.json_pattern import PatternCache
 from lazulite.table.payload.negotiation import negotiate, reader_of
-from lazulite.table.payload.pattern_cache import PatternCache
 from lazulite.table.resource import Resource
-from lazulite.table.sas import TableScope
+from lazulite.table.versions import odata_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

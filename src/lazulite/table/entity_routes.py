@@ -3,8 +3,7 @@
 from lazulite.auth.grant import Requirement, either
 from lazulite.service.routing import NO_BODY, PAGE, Route, Routes
 from lazulite.table.call import Call
-from lazulite.table.operations.entity_queries import query_entities
-from lazulite.table.operations.entity_read import get_entity, plan_read
+from lazulite.table.operations.entity_read import get_entity, plan_read, query_entities
 from lazulite.table.operations.entity_writes import WriteEntity
 from lazulite.table.operations.write_decisions import (
     DELETE,

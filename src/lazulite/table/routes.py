@@ -10,12 +10,19 @@ from lazulite.service.routing import PAGE, XML_BODY, Route, Routes, component_of
 from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
 from lazulite.table.entity_routes import ADD, ENTITY_BODY, ENTITY_ROUTES, MAY_DELETE, READ
-from lazulite.table.odata_version import check_odata_version
-from lazulite.table.operations.acl import get_acl, set_acl
-from lazulite.table.operations.below_table import reject_insert, reject_key, reject_query
-from lazulite.table.operations.tables import create_table, delete_table, get_table, query_tables
+from lazulite.table.operations.tables import (
+    create_table,
+    delete_table,
+    get_acl,
+    get_table,
+    query_tables,
+    reject_insert,
+    reject_key,
+    reject_query,
+    set_acl,
+)
 from lazulite.table.resource import Kind
-from lazulite.table.versions import BATCH_SINCE, JSON_SINCE
+from lazulite.table.versions import BATCH_SINCE, JSON_SINCE, check_odata_version
 
 BATCH_BODY = 4 * 1024 * 1024
 """The most bytes of a batch (reference §11)."""

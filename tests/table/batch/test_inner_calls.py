@@ -7,8 +7,8 @@ import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.table.batch import inner_calls
+from lazulite.table.credentials import TableSas, sign_table_sas
 from lazulite.table.operations.entity_writes import ValidatedWrite
-from lazulite.table.sas import TableSas, sign_table_sas
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import FOREVER, Client, values
 

@@ -8,7 +8,7 @@ from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Engine
 from lazulite.service.limits import QueryLimits
-from lazulite.table.sas import TableSas, sign_table_sas
+from lazulite.table.credentials import TableSas, sign_table_sas
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
 from tests.table.client import FOREVER, Client, header, values
 

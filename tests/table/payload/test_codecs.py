@@ -9,7 +9,7 @@ from lazulite.protocol.xml.text import is_text
 from lazulite.table.model import date_time, edm
 from lazulite.table.model.entity import Entity
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
-from lazulite.table.payload import atom_reader, json_reader
+from lazulite.table.payload import atom, json_reader
 from lazulite.table.payload.formats import ATOM, JSON
 from tests.table import strategies
 
@@ -31,7 +31,7 @@ def test_an_entity_survives_either_spelling(partition_key: str, row_key: str, va
     row = assemble(TICKS, encode_keys(partition_key, row_key), encode_properties(values))
     for written in (ATOM, *(each for level, each in JSON.items() if level != "nometadata")):
         body = written.entity_writer("http://host/a/", "a", "T", lambda: TICKS, None, "").entity(row)
-        read = atom_reader.read_entity if written is ATOM else json_reader.read_entity
+        read = atom.read_entity if written is ATOM else json_reader.read_entity
         found = finish(read(body))
         assert found == entity
         assert list(found.properties) == list(values)

@@ -16,8 +16,8 @@ from lazulite.table.model.literals import Json
 from lazulite.table.names import PROPERTY_NAME_MAX
 from lazulite.table.payload import json_fast_path
 from lazulite.table.payload.json_fast_path import ANNOTATION, MEMBERS_MAX, SHAPES_MAX, encode_plain
+from lazulite.table.payload.json_pattern import TablePatterns
 from lazulite.table.payload.json_reader import read_encoded, read_entity, read_members
-from lazulite.table.payload.pattern_cache import TablePatterns
 
 NAME_MAX = PROPERTY_NAME_MAX + len(ANNOTATION)
 

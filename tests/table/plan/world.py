@@ -13,8 +13,7 @@ from lazulite.protocol.clock import TICKS_PER_SECOND, unix_seconds
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, Response
 from lazulite.service.definition import ServiceDependencies
-from lazulite.table.canonicalize import table_string_to_sign
-from lazulite.table.sas import TableSas, sign_table_sas
+from lazulite.table.credentials import TableSas, sign_table_sas, table_string_to_sign
 from lazulite.table.service import TableService
 from tests.fuzz.memory import MemoryEngine
 

@@ -1,8 +1,10 @@
-"""Put, get, peek, update, delete and clear messages. Source: reference §28.
+"""Put, get, peek, update, delete and clear messages, with their parameters. Source: reference §28.
 
 Parameters are checked before the queue is looked up, and the form of a pop receipt after that (§30.1).
 """
 
+import re
+from collections.abc import Mapping
 from uuid import UUID
 
 from lazulite.protocol.clock import format_http_date
@@ -11,23 +13,77 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import finish
 from lazulite.queue import limits
 from lazulite.queue.call import Call
-from lazulite.queue.model.receipt import Receipt, write_receipt
-from lazulite.queue.parameters import (
-    check_delay,
-    read_delay,
-    read_ttl,
-    read_visibility,
-    receipt_of,
-)
+from lazulite.queue.model.receipt import Receipt, SentReceipt, read_receipt, write_receipt
 from lazulite.queue.payload import usual_text, write_got, write_peeked, write_put
-from lazulite.queue.versions import PUT_CONTENT_SINCE
-from lazulite.service.parameters import read_number, require
+from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE, PUT_CONTENT_SINCE
+from lazulite.service.parameters import invalid, read_number, require
 from lazulite.service.routing import Keys, Operation
+
+_NO_END = "-1"
+_LESS_THAN_ONE = re.compile(r"-[0-9]+|\+?0+")
 
 _XML = "Content-Type: application/xml\r\n"
 _XML_UNCACHED = f"{_XML}Cache-Control: no-cache\r\n"
 _FEW = 4
 """Messages that are written in one step."""
+
+
+def read_visibility(parameters: Mapping[str, str], version: str, default: int, least: int) -> int:
+    """Return a `visibilitytimeout` in seconds. Raises as `read_number`."""
+    since = version >= LONG_VISIBILITY_SINCE
+    most = limits.VISIBILITY_SECONDS_MAX if since else limits.SHORT_VISIBILITY_SECONDS_MAX
+    return read_number(parameters, "visibilitytimeout", default, least, most)
+
+
+def read_delay(parameters: Mapping[str, str], version: str) -> int:
+    """Return the `visibilitytimeout` of a put in seconds.
+
+    Raises:
+        ServiceError: as `read_number`.
+    """
+    if version < LONG_VISIBILITY_SINCE:
+        return read_number(parameters, "visibilitytimeout", 0, 0, 0)
+    return read_visibility(parameters, version, 0, 0)
+
+
+def read_ttl(parameters: Mapping[str, str], version: str) -> int | None:
+    """Return the `messagettl` in seconds; None for a message that never expires.
+
+    Raises:
+        ServiceError: as `read_number`.
+    """
+    if version < LONG_TTL_SINCE:
+        return read_number(parameters, "messagettl", limits.TTL_SECONDS, 1, limits.TTL_SECONDS)
+    text = parameters.get("messagettl", "")
+    if text == _NO_END:
+        return None
+    if _LESS_THAN_ONE.fullmatch(text):
+        reason = "Value must be greater than or equal to 1, or -1 to indicate an infinite TTL."
+        raise invalid("messagettl", text, reason)
+    return read_number(parameters, "messagettl", limits.TTL_SECONDS, 1, limits.TTL_SECONDS_MAX)
+
+
+def check_delay(parameters: Mapping[str, str], delay: int, ttl: int | None) -> None:
+    """Reject a message that would expire before it becomes visible.
+
+    Raises:
+        ServiceError: `InvalidQueryParameterValue`.
+    """
+    if ttl is not None and delay >= ttl:
+        text = parameters.get("visibilitytimeout", "0")
+        raise invalid("visibilitytimeout", text, "messagettl must be greater than visibilitytimeout")
+
+
+def receipt_of(text: str) -> SentReceipt:
+    """Return the `popreceipt` of a text.
+
+    Raises:
+        ServiceError: `InvalidQueryParameterValue`.
+    """
+    try:
+        return read_receipt(text)
+    except ValueError:
+        raise invalid("popreceipt", text, "Invalid pop receipt format") from None
 
 
 class _WaitingOperation:

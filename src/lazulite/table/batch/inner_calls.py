@@ -12,10 +12,9 @@ from lazulite.service.routing import Keys
 from lazulite.table.call import Call
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.method_override import effective_method
-from lazulite.table.odata_version import check_odata_version
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity
 from lazulite.table.resource import USUAL_KEYS, Kind, parse_resource
-from lazulite.table.versions import JSON_SINCE
+from lazulite.table.versions import JSON_SINCE, check_odata_version
 
 _KEYED_URL = re.compile(rf"([^?(']+){USUAL_KEYS}", re.ASCII)
 _Words = tuple[str, str, bool, int]

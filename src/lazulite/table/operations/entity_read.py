@@ -1,18 +1,32 @@
-"""The point query. Source: reference §9.1, §10."""
+"""Reads of entities: the point query, and the query of a table by pages.
 
-from lazulite.engine.contract import UNKNOWN
+Source: reference §9.1, §9.2, §10; classes of queries: the table design guide.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from lazulite.engine.contract import UNKNOWN, Key, KeyRange
+from lazulite.engine.ordinal import ordinal
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import FoundRow, Request, Response
 from lazulite.service.routing import Keys, Operation
 from lazulite.table.call import Call
+from lazulite.table.credentials import TableScope
+from lazulite.table.model.property_reader import SEARCHED_MAX, decoded_row_reader, property_reader
 from lazulite.table.model.row import LARGE_BYTES, stored_etag
-from lazulite.table.odata_version import require_odata
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.interfaces import EntityWriter
-from lazulite.table.query.options import read_select
-from lazulite.table.responses import POINT_TIMING, entity_opening
+from lazulite.table.query.continuation import entity_continuation_headers, read_entity_continuation
+from lazulite.table.query.filter import Node, compile_predicate, parse, plan, query_class, readings_of
+from lazulite.table.query.options import read_select, read_top, reject_unknown_options
+from lazulite.table.query.page import Page, PageRequest, read_page
+from lazulite.table.query.row_predicates import row_test
+from lazulite.table.responses import POINT_TIMING, entity_opening, page_answer, server_timing
+from lazulite.table.versions import require_odata
 
 _POINT = "point"
+
+_EVERYTHING = KeyRange(("", ""), None)
 
 
 def selecting_writer(call: Call, wanted: Format) -> EntityWriter:
@@ -120,3 +134,69 @@ class EntityRead:
 def _note(request: Request, returned: int) -> None:
     record = request.record
     record.query_class, record.rows_scanned, record.rows_returned = _POINT, 1, returned
+
+
+def _order(key: Key) -> tuple[bytes, bytes]:
+    return ordinal(key[0]), ordinal(key[1])
+
+
+def clip(ranges: Sequence[KeyRange], within: KeyRange) -> tuple[KeyRange, ...]:
+    """Return the intersection of `ranges` with `within`; ascending and disjoint if `ranges` are."""
+    return tuple(_clipped(ranges, within))
+
+
+def _clipped(ranges: Sequence[KeyRange], within: KeyRange) -> Iterator[KeyRange]:
+    for lower, upper in ranges:
+        first = max(lower, within.lower, key=_order)
+        ends = [end for end in (upper, within.upper) if end is not None]
+        end = min(ends, key=_order) if ends else None
+        if end is None or _order(first) < _order(end):
+            yield KeyRange(first, end)
+
+
+async def query_entities(call: Call) -> Response:
+    """Return a page of the entities that match."""
+    parameters = call.parameters
+    reject_unknown_options(parameters)
+    top = read_top(parameters)
+    wanted = call.format()
+    writer = selecting_writer(call, wanted)
+    start = read_entity_continuation(parameters)
+    text = parameters.get("$filter", "")
+    time_slice = call.time_slice()
+    tree = parse(text) if text.strip() else None
+    ranges, rest = ((_EVERYTHING,), None) if tree is None else await time_slice.run(plan(tree))
+    predicate = None if rest is None else _predicate(rest)
+    table = await call.context.catalog.require_table(call.account, call.resource.table)
+    within = _within(call, ranges, start)
+    request = PageRequest(table.space, within, predicate, writer.item, writer.item_steps, top, call.deadline)
+    started = call.context.monotonic()
+    page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
+    headers = _headers(call, page, query_class(tree), call.context.monotonic() - started)
+    return page_answer(call, wanted, writer.feed(empty=not page.items), page, headers)
+
+
+def _predicate(rest: Node) -> Callable[[bytes], bool]:
+    readings = readings_of(rest)
+    if len(readings) > SEARCHED_MAX or readings.total() > 2 * SEARCHED_MAX:
+        return compile_predicate(rest, decoded_row_reader())
+    return compile_predicate(rest, property_reader, row_test)
+
+
+def _within(call: Call, ranges: tuple[KeyRange, ...], start: Key | None) -> tuple[KeyRange, ...]:
+    """Return what of the ranges the credentials reach and no earlier page has had."""
+    scope = call.grant.scope
+    if isinstance(scope, TableScope) and scope.key_range is not None:
+        ranges = clip(ranges, scope.key_range)
+    if start is not None:
+        ranges = clip(ranges, KeyRange(start, None))
+    return ranges
+
+
+def _headers(call: Call, page: Page, name: str, seconds: float) -> list[tuple[str, str]]:
+    returned = len(page.items)
+    record = call.request.record
+    record.query_class, record.rows_scanned, record.rows_returned = name, page.scanned, returned
+    headers = [] if page.next is None else entity_continuation_headers(page.next)
+    headers.append(("Server-Timing", server_timing(name, page.scanned, returned, seconds)))
+    return headers

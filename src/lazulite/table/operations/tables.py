@@ -1,9 +1,19 @@
-"""Create, get, list and delete tables. Source: reference §8.1–§8.4."""
+"""Create, get, list and delete tables, get and set a table's ACL, and reject what is addressed below a table.
+
+An endpoint that ends with a table's name leads below it, to `/T/Tables`, `/T/Tables('U')` or `/T/$batch`. That is a
+frequent mistake: SDKs recognise the service's responses and explain it. A `POST` there has the response of an insert
+into T of an entity without keys. Invariant: nothing is ever written below a table.
+
+Source: reference §8.1–§8.6; only an account key may use an ACL. Below a table: reference §1; that a query is
+`NotImplemented` is what tests of the Python SDK expect, and *unverified* where T does not exist.
+"""
 
 from collections.abc import Callable
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.service.responses import XML_TYPE
+from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 from lazulite.table.call import Call
 from lazulite.table.catalog import Table
 from lazulite.table.etag_condition import reject_conditions
@@ -14,6 +24,7 @@ from lazulite.table.payload.negotiation import Preference, read_preference
 from lazulite.table.query.continuation import TABLE_HEADER, decode_token, encode_token
 from lazulite.table.query.filter import compile_predicate, parse
 from lazulite.table.query.options import read_top, reject_unknown_options
+from lazulite.table.resource import wrong_key_count
 from lazulite.table.responses import (
     created_opening,
     entity_answer,
@@ -93,3 +104,47 @@ async def query_tables(call: Call) -> Response:
     call.record.rows_scanned, call.record.rows_returned = scanned, len(names)
     headers = [(TABLE_HEADER, encode_token(following.lower()))] if following else []
     return feed_answer(call, wanted, call.table_writer(wanted).feed(names), headers)
+
+
+async def get_acl(call: Call) -> Response:
+    """Return the stored access policies of a table."""
+    table = await call.context.catalog.require(call.account, call.resource.table)
+    return Response(200, [XML_TYPE], write_signed_identifiers(table.policies))
+
+
+async def set_acl(call: Call) -> Response:
+    """Replace the stored access policies of a table; they hold from the next request on."""
+    policies = read_signed_identifiers(call.request.body)
+    await call.context.catalog.set_policies(call.account, call.resource.table, policies)
+    return Response(204)
+
+
+async def reject_insert(call: Call) -> Response:
+    """Reject a `POST`.
+
+    Raises:
+        ServiceError: 415, as for a `$batch`; `TableNotFound`; `PropertiesNeedValue`.
+    """
+    call.reader()
+    await call.context.catalog.require_table(call.account, call.resource.table)
+    raise ServiceError("PropertiesNeedValue")
+
+
+async def reject_key(call: Call) -> Response:
+    """Reject a request to one table behind the name of another, or of the same one.
+
+    Raises:
+        ServiceError: `TableNotFound`; `InvalidInput`, no entity has one key.
+    """
+    await call.context.catalog.require_table(call.account, call.resource.table)
+    raise wrong_key_count(call.resource.table)
+
+
+async def reject_query(call: Call) -> Response:
+    """Reject a `GET`.
+
+    Raises:
+        ServiceError: `TableNotFound`; `NotImplemented`.
+    """
+    await call.context.catalog.require_table(call.account, call.resource.table)
+    raise ServiceError("NotImplemented")

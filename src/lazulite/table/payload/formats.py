@@ -12,11 +12,11 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
 from lazulite.table.model.entity import EncodedEntity, Entity, encode_entity
 from lazulite.table.model.row import Property
-from lazulite.table.payload import atom_reader, atom_writer, json_reader, json_writer
-from lazulite.table.payload.atom_writer import AtomEntityWriter, AtomTableWriter
+from lazulite.table.payload import atom, json_reader, json_writer
+from lazulite.table.payload.atom import AtomEntityWriter, AtomTableWriter
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
+from lazulite.table.payload.json_pattern import TablePatterns
 from lazulite.table.payload.json_writer import JsonEntityWriter, JsonTableWriter, MetadataLevel
-from lazulite.table.payload.pattern_cache import TablePatterns
 
 _CACHED_LENGTH_MAX = 256
 """Clients repeat the account's URL on each request; the writer for a URL of up to this many characters is cached."""
@@ -102,17 +102,17 @@ ATOM = Format(
     1,
     _atom_entity_writer,
     _atom_table_writer,
-    atom_writer.check,
-    atom_writer.error_payload,
+    atom.check,
+    atom.error_payload,
     False,
 )
 
 
 def _atom_encoded(body: bytes, by_name: bool, _: TablePatterns) -> Steps[EncodedEntity]:
-    return encode_entity((yield from atom_reader.read_entity(body)), by_name)
+    return encode_entity((yield from atom.read_entity(body)), by_name)
 
 
 JSON_READER = Reader(
     TablePatterns.encode, json_reader.read_entity, json_reader.read_encoded, json_reader.read_table_name
 )
-ATOM_READER = Reader(lambda *_: None, atom_reader.read_entity, _atom_encoded, atom_reader.read_table_name)
+ATOM_READER = Reader(lambda *_: None, atom.read_entity, _atom_encoded, atom.read_table_name)

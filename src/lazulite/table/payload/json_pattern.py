@@ -1,12 +1,19 @@
-"""The pattern of a shape: how bodies of one shape become rows by one match of a regular expression.
+"""The patterns of shapes: how bodies of one shape become rows by one match of a regular expression.
 
 A program sends the same names and annotations, in the same order and with the same blanks. Only the values differ. The
-pattern of such a shape matches the values, and a template puts their literals in order.
+pattern of such a shape matches the values, and a template puts their literals in order. The patterns of the bodies that
+clients sent lately are cached by account and table.
 
-Invariants: a body that matches is well-formed JSON without an escape, and its result is the one of the general path.
-Its keys are valid keys of a new entity.
-A pattern raises no error: it returns None for every other body. It depends on names, types and blanks, never on values.
-Matching takes time linear in the body: whatever a repetition took, it keeps.
+Invariants:
+- A body that matches is well-formed JSON without an escape, and its result is the one of the general path. Its keys are
+  valid keys of a new entity. A pattern raises no error: it returns None for every other body.
+- A pattern depends on names, types and blanks, never on values. So no client can change what another client's body
+  means. Matching takes time linear in the body: whatever a repetition took, it keeps.
+- The patterns of recently used accounts stay, whatever one account sends. The clients of one table share its patterns.
+- Memory is bounded: `ACCOUNTS_MAX` accounts of `TABLES_MAX` tables of `CHARACTERS_MAX` characters of expressions, and
+  those of evicted tables that a request plan still holds (`service.request_plan.PLANS_MAX`).
+- Making a pattern takes about a millisecond, so it takes `BODIES_PER_PATTERN` bodies of a table that no pattern
+  matched. A client whose shapes never repeat pays a few per cent for patterns that are of no use.
 """
 
 import re
@@ -15,6 +22,7 @@ from json.encoder import encode_basestring_ascii as quote
 from math import isfinite
 from typing import NamedTuple, Self
 
+from lazulite.protocol.lru_cache import Recent
 from lazulite.table.model.date_time import UTC_INSTANT, trim_instant
 from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING
 from lazulite.table.model.entity import EncodedEntity
@@ -24,6 +32,19 @@ from lazulite.table.payload.json_fast_path import Members, PropertySlot, shape_o
 
 PATTERN_CHARACTERS_MAX = 2048
 """Characters of an expression. A longer one would take more than a millisecond to compile."""
+
+_PLAIN = bytes(code for code in range(0x20, 0x7F) if code != ord("\\"))
+"""The characters of a body that a pattern may match: ASCII, without control characters and escapes."""
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,20}+(?:[eE][-+]?[0-9]{1,3}+)?|[eE][-+]?[0-9]{1,3}+)"
+"""A number that JSON parsers return as a float."""
+
+ACCOUNTS_MAX = 32
+TABLES_MAX = 64
+CHARACTERS_MAX = 8192
+"""Characters of the expressions of one table: a dozen of ordinary shapes. Their memory is some five times as much."""
+BODIES_PER_PATTERN = 32
+BODY_BYTES_MAX = 16 * 1024
+"""Longer bodies are not matched."""
 
 
 class _Form(NamedTuple):
@@ -35,16 +56,12 @@ class _Form(NamedTuple):
     """From what was matched to the canonical literal; raises ValueError where there is none."""
 
 
-_PLAIN = bytes(code for code in range(0x20, 0x7F) if code != ord("\\"))
-"""The characters of a body that a pattern may match: ASCII, without control characters and escapes."""
 _TEXT = _Form(r'"[^"]*+"')
 """Text of a plain body. A class of characters would be looked up for each one: that takes twice as long."""
 _KEY = _Form(rf'"[ !$-.0->@-\[\]-~]{{0,{KEY_MAX_UTF16}}}+"')
 """Text that `names.check_new_key` accepts."""
 _TRUTH = _Form("true|false")
 _INTEGER = _Form("0|-?[1-9][0-9]{0,8}+|1[0-9]{9}")
-_NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,20}+(?:[eE][-+]?[0-9]{1,3}+)?|[eE][-+]?[0-9]{1,3}+)"
-"""A number that JSON parsers return as a float."""
 
 
 def _double(number: str) -> str:
@@ -163,3 +180,54 @@ def pattern_of(body: bytes, members: Members) -> JsonPattern | None:
         return None
     pattern = JsonPattern(expression, _Order.of(keys, shape.as_sent, forms), _Order.of(keys, shape.by_name, forms))
     return pattern if pattern.encode(body, by_name=False) is not None else None
+
+
+class TablePatterns:
+    """The patterns of one table by the number of quotes in a body, which says almost surely which shape it has."""
+
+    __slots__ = ("_by_quotes", "_missed")
+
+    def __init__(self) -> None:
+        self._by_quotes: dict[int, JsonPattern] = {}
+        self._missed = 0
+
+    def __len__(self) -> int:
+        return len(self._by_quotes)
+
+    def encode(self, body: bytes, by_name: bool) -> EncodedEntity | None:
+        """Encode an entity's properties as sent or by name. Return None if no pattern matches the body."""
+        pattern = self._by_quotes.get(body.count(b'"'))
+        if pattern is None or len(body) > BODY_BYTES_MAX:
+            return None
+        return pattern.encode(body, by_name)
+
+    def learn(self, body: bytes, members: Members) -> None:
+        """Take notice of a body that no pattern matches, but the fast path: now and then, make a pattern of it."""
+        self._missed += 1
+        if self._missed < BODIES_PER_PATTERN or len(body) > BODY_BYTES_MAX or not body.isascii():
+            return
+        self._missed = 0
+        pattern = pattern_of(body, members)
+        if pattern is not None:
+            self._by_quotes[body.count(b'"')] = pattern
+            while sum([len(each.expression) for each in self._by_quotes.values()]) > CHARACTERS_MAX:
+                del self._by_quotes[next(iter(self._by_quotes))]
+
+
+class PatternCache:
+    """The patterns of all tables."""
+
+    def __init__(self) -> None:
+        self._accounts: Recent[str, Recent[str, TablePatterns]] = Recent(ACCOUNTS_MAX)
+
+    def of(self, account: str, table: str) -> TablePatterns:
+        """Return the patterns of a table."""
+        tables = self._accounts.get(account)
+        if tables is None:
+            tables = Recent[str, TablePatterns](TABLES_MAX)
+            self._accounts.put(account, tables)
+        patterns = tables.get(table)
+        if patterns is None:
+            patterns = TablePatterns()
+            tables.put(table, patterns)
+        return patterns

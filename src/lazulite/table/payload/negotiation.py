@@ -11,9 +11,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError, invalid_header
-from lazulite.table.odata_version import odata_version
 from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, MINIMAL, Format, Reader
-from lazulite.table.versions import ATOM_BEFORE, PREFER_SINCE
+from lazulite.table.versions import ATOM_BEFORE, PREFER_SINCE, odata_version
 
 _ODATA_OF_JSON = 3
 HEADER_MAX = 1024

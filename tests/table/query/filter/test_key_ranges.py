@@ -10,7 +10,8 @@ from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.ordinal import ordinal
 from lazulite.protocol.steps import finish
 from lazulite.table.model import edm
-from lazulite.table.query.filter import Comparison, Node, compile_predicate, interval_sets, parse, plan
+from lazulite.table.query.filter import Comparison, Node, compile_predicate, parse, plan
+from lazulite.table.query.filter import key_ranges as ranges_module
 from lazulite.table.query.filter.ast import conjoin
 from tests.table.query.filter.trees import KEY_TEXTS, Row, evaluate, key_comparisons, key_trees, operators, rows, trees
 
@@ -145,7 +146,7 @@ def test_no_match_lies_outside_and_the_residual_tells_the_rest(node: Node, row: 
 
 @given(key_trees, rows)
 def test_widening_stays_sound(node: Node, row: Row) -> None:
-    with patch.object(interval_sets, "PIECES_MAX", 3):
+    with patch.object(ranges_module, "PIECES_MAX", 3):
         assert_equivalent(node, row)
 
 

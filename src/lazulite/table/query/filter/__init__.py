@@ -1,11 +1,20 @@
 """The `$filter` language: text to tree, tree to key ranges, tree to a predicate."""
 
-from lazulite.table.query.filter.ast import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
+from lazulite.table.query.filter.ast import (
+    And,
+    BooleanProperty,
+    Comparison,
+    Constant,
+    Node,
+    Not,
+    Operator,
+    Or,
+    QueryClass,
+    query_class,
+)
 from lazulite.table.query.filter.key_ranges import plan
-from lazulite.table.query.filter.lexer import FilterSyntaxError
-from lazulite.table.query.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
+from lazulite.table.query.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, FilterSyntaxError, parse
 from lazulite.table.query.filter.predicate import COMPARE, COMPARED_WITH_EMPTY, compile_predicate, readings_of
-from lazulite.table.query.filter.query_class import QueryClass, query_class
 
 __all__ = [
     "COMPARE",

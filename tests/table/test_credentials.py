@@ -1,4 +1,7 @@
-"""The table SAS against the reference's vector, the SDK's own generator and a direct definition of its key range."""
+"""What a client of the Table service signs; the vectors of reference §13.4 are in auth/test_shared_key.py.
+
+The SAS of a table is held to the reference's vector, the SDK's own generator and a direct definition of its key range.
+"""
 
 from dataclasses import replace
 
@@ -12,9 +15,35 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
 from lazulite.auth.sas.service_sas import apply_policy
 from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.engine.contract import KeyRange
+from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.records.catalog import StoredAccessPolicy
-from lazulite.table.sas import TableSas, TableScope, parse_table_sas, sign_table_sas
+from lazulite.table.credentials import TableSas, TableScope, parse_table_sas, sign_table_sas, table_string_to_sign
+
+DATE = "Mon, 27 Jun 2016 15:25:14 GMT"
+
+
+def test_what_is_signed() -> None:
+    message = Request(
+        "MERGE",
+        "/a/T",
+        headers={
+            "content-length": "9",
+            "content-md5": "m",
+            "content-type": "t",
+            "date": "d",
+            "x-ms-date": DATE,
+            "x-ms-version": "v",
+        },
+    )
+    assert table_string_to_sign("SharedKey", message, "a", "/a/T", None) == f"MERGE\nm\nt\n{DATE}\n/a/a/T"
+    assert table_string_to_sign("SharedKeyLite", message, "a", "/a/T", "acl") == f"{DATE}\n/a/a/T?comp=acl"
+
+
+def test_the_date_header_stands_in_for_x_ms_date() -> None:
+    message = Request("GET", "/a/T", headers={"date": "d"})
+    assert table_string_to_sign("SharedKeyLite", message, "a", "/a/T", None) == "d\n/a/a/T"
+
 
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 EXPIRY = "2030-01-01T00:00:00Z"

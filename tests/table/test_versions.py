@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.odata_version import check_odata_version, odata_version, require_odata
+from lazulite.table.versions import check_odata_version, odata_version, require_odata
 
 OLD, ATOM, JSON = "2009-09-19", "2012-02-12", "2013-08-15"
 

@@ -5,8 +5,8 @@ from urllib.parse import quote
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
+from lazulite.table.credentials import TableSas, sign_table_sas
 from lazulite.table.model import property_reader, row
-from lazulite.table.sas import TableSas, sign_table_sas
 from tests.table.client import FOREVER, Client, header, values
 
 
