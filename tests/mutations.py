@@ -35,7 +35,7 @@ MODULES = (
     *("table/method_override.py", "table/resource.py", "table/batch/transaction.py", "table/model/edm.py"),
     *("table/model/entity.py", "table/payload/json_reader.py", "table/payload/negotiation.py"),
     *("table/payload/atom.py", "table/query/continuation.py", "table/query/options.py", "table/query/page.py"),
-    *("auth/cached_credentials.py", "server/http/inbound.py", "service/planner.py", "service/request_plan.py"),
+    *("auth/sas/cache.py", "server/http/inbound.py", "service/kernel.py", "service/plans.py"),
     "records/catalog.py",
     *("table/query/filter/parser.py", "table/operations/write_decisions.py"),
 )

@@ -51,7 +51,8 @@ class Fixture:
         account = self.authenticator.account(address)
         parameters = parse_query_string(request.query)
         version = resolve_version(request.headers, parameters)
-        return account, await self.authenticator.authenticate(account, request, address, parameters, version)
+        credentials = await self.authenticator.authenticate(account, request, address, parameters, version)
+        return account, credentials.grant
 
     async def rejection(self, request: Request) -> ServiceError:
         with pytest.raises(ServiceError) as caught:

@@ -146,7 +146,7 @@ async def test_account_sas_is_checked_for_the_service_letter(service: Fixture) -
     request = sas(account_query(services="q"))
     parameters = parse_query_string(request.query)
     version = resolve_version(request.headers, parameters)
-    grant = await queue.authenticate(ACCOUNT, request, Addressing().locate(request), parameters, version)
+    grant = (await queue.authenticate(ACCOUNT, request, Addressing().locate(request), parameters, version)).grant
     assert grant.kind == "account-sas"
 
 

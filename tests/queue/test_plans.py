@@ -83,8 +83,9 @@ class World:
         headers = {**HEAD, "x-ms-version": version, "content-length": str(len(body))}
         whole = "&".join(filter(None, (query, self.sas)))
         request = Request(method, f"/{NAME}/{path}", whole, Fields.of(headers) if steady else headers, body, id="id")
+        hits = self.service.plans.hits
         response = await response_of(self.service, request)
-        self.planned[method] += request.plan is not None
+        self.planned[method] += self.service.plans.hits - hits
         record = f"{request.record} {request.authenticated}"
         return Answer(response.status, tuple(response.fields()), response.body, record)
 

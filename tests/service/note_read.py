@@ -1,10 +1,10 @@
-"""A read of a note that a request plan may run at once."""
+"""A read of a note, whose response may be ready."""
 
 from lazulite.engine.contract import UNKNOWN
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.service.call import ServiceCall, ServiceContext
-from lazulite.service.routing import Keys
+from lazulite.service.routing import Keys, PreparedOperation
 
 from .note_credentials import Note
 
@@ -13,15 +13,15 @@ TEXT = "Content-Type: text/plain\r\n"
 NoteCall = ServiceCall[ServiceContext, Note]
 
 
-class NoteRead:
+class NoteRead(PreparedOperation):
     def __init__(self, call: NoteCall) -> None:
         self.engine, self.key = call.context.engine, (SPACE, call.account, call.resource.name)
 
-    def at_once(self, _: Request, __: Keys) -> Response | None:
+    def respond(self, _: Request, __: Keys) -> EventualResponse:
         text = self.engine.get_now(*self.key)
-        return None if text is None or text is UNKNOWN else Response(200, [], text, opening=TEXT)
+        return self._read() if text is None or text is UNKNOWN else Response(200, [], text, opening=TEXT)
 
-    async def run(self, _: Request, __: Keys) -> Response:
+    async def _read(self) -> Response:
         text = await self.engine.get(*self.key)
         if text is None:
             raise ServiceError("ResourceNotFound")

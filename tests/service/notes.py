@@ -25,10 +25,6 @@ async def put_note(call: NoteCall) -> Response:
     return Response(201)
 
 
-async def get_note(call: NoteCall) -> Response:
-    return await NoteRead(call).run(call.request, ())
-
-
 def verify(_: Key, value: bytes) -> None:
     value.decode()
 
@@ -40,9 +36,9 @@ NOTES: ServiceDefinition[ServiceContext, Note, NoteCall] = ServiceDefinition(
     credentials=CREDENTIALS,
     routes=Routes(
         *_ACCOUNT.routes("account"),
-        Route("note", "GET", "", "GetNote", get_note, requires=Requirement("o", ("r",), ("r",)), plan=NoteRead),
+        Route("note", "GET", "", "GetNote", NoteRead, requires=Requirement("o", ("r",), ("r",)), varies=()),
         Route("note", "PUT", "", "PutNote", put_note, requires=Requirement("o", ("w",), ("w",)), body=NOTE_BYTES),
-        Route("note", "PUT", "lock", "LockNote", get_note, requires=Requirement("o", ("w",)), since="2020-01-01"),
+        Route("note", "PUT", "lock", "LockNote", NoteRead, requires=Requirement("o", ("w",)), since="2020-01-01"),
     ),
     parse_resource=lambda path, _: Note("note" if path else "account", path),
     make_context=lambda dependencies: ServiceContext(**dependencies.shared("note")),

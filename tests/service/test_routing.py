@@ -4,14 +4,13 @@ from lazulite.app.registry import SERVICES
 from lazulite.auth.grant import Requirement
 from lazulite.service.routing import NO_BODY, Route, Routes, component_of
 
-from .note_read import NoteCall
-from .notes import get_note
+from .note_read import NoteCall, NoteRead
 
 READ = Requirement("o", ("r",))
 
 
 def route(method: str = "GET", *headers: str) -> Route[NoteCall]:
-    return Route("note", method, "", "Operation", get_note, requires=READ, headers=frozenset(headers))
+    return Route("note", method, "", "Operation", NoteRead, requires=READ, headers=frozenset(headers))
 
 
 @pytest.mark.parametrize(

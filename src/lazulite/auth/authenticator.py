@@ -1,4 +1,4 @@
-"""Authentication of a request: Shared Key, SAS or bearer token in, a `Grant` out.
+"""Authentication of a request: Shared Key, SAS or bearer token in, `VerifiedCredentials` with their `Grant` out.
 
 Invariants (reference §14.6, §15):
 - an Authorization header wins over a SAS beside it, unless the SAS is bound to the user of the header's token;
@@ -7,20 +7,22 @@ Invariants (reference §14.6, §15):
 - a SAS is checked in this order: form, signature, time, protocol, address, service; `grant.authorize` goes on with
   resource type and permission;
 - only the form and the signature of a SAS are cached, and only for the account object that they were checked with, so
-  a rotated key evicts them. Time, protocol, address and stored policy are checked on each request.
+  a rotated key evicts them. Time, protocol, address and stored policy are checked on each request;
+- credentials that last are checked by one method, for the request that they came with and for further ones with the
+  same cache key (`service.plans`). A stored policy, a bearer token and public access are looked at each time instead.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.bearer.rules import REJECTED
-from lazulite.auth.cached_credentials import CachedCredentials, CachedSas, CachedSharedKey
 from lazulite.auth.delegation.authentication import DelegationAuthentication
 from lazulite.auth.delegation.sas import MARKER as DELEGATION_MARKER
 from lazulite.auth.delegation.sas import USER_MARKER
 from lazulite.auth.delegation.store import DelegationStore
-from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
+from lazulite.auth.grant import Grant
 from lazulite.auth.public_access import AnonymousAuthentication, PublicAccess
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
@@ -28,17 +30,11 @@ from lazulite.auth.sas.service_sas import ServiceSas, apply_policy
 from lazulite.auth.sas.terms import (
     ACCOUNT_SAS_PARAMETERS,
     MalformedSasError,
-    Terms,
     malformed,
     signature_mismatch,
 )
 from lazulite.auth.service_credentials import ServiceCredentials
-from lazulite.auth.shared_key import (
-    REQUEST_AGE_SECONDS_MAX,
-    check_date,
-    check_signature,
-    parse_authorization,
-)
+from lazulite.auth.shared_key import REQUEST_AGE_SECONDS_MAX, SharedKey
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError, authentication_failed
@@ -53,6 +49,43 @@ if TYPE_CHECKING:
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
 """(account name, `ServiceSas.policy_resource`) -> the stored access policies of that resource as they are now."""
+
+
+class VerifiedCredentials(Protocol):
+    """Credentials that were found good, but for what another request may differ in."""
+
+    @property
+    def grant(self) -> Grant:
+        """What they permit."""
+        ...
+
+    @property
+    def lasts(self) -> bool:
+        """Whether `check` is all that further requests with the same cache key need, on the same account object."""
+        ...
+
+    def check(self, request: Request, now: int) -> None:
+        """Reject a request that does not present them, or for which they are not valid now.
+
+        Args:
+            request: but for its keys and its changing fields, it is the one that they came with.
+            now: the time, in ticks.
+
+        Raises:
+            ServiceError: any row of reference §15.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Credentials that were checked completely. Implements `VerifiedCredentials`."""
+
+    grant: Grant
+    lasts: bool = False
+
+    def check(self, request: Request, now: int) -> None:
+        """See `VerifiedCredentials`: there is nothing left."""
 
 
 class Authenticator:
@@ -86,7 +119,7 @@ class Authenticator:
         self._accounts = accounts
         self._clock = clock
         self._policies = policies
-        self._credentials = credentials
+        self._service = credentials
         self._sas_parameters = frozenset(ACCOUNT_SAS_PARAMETERS + credentials.sas_parameters)
         self._window_seconds = window_seconds
         self._cache = SasCache(cache_entries_max)
@@ -115,8 +148,8 @@ class Authenticator:
         address: Address,
         parameters: Mapping[str, str],
         version: RequestVersion,
-    ) -> Grant:
-        """Return what a request may do with an account.
+    ) -> VerifiedCredentials:
+        """Return the credentials of a request, which were checked.
 
         Args:
             account: what `account` returned for the address.
@@ -128,105 +161,73 @@ class Authenticator:
         Raises:
             ServiceError: any row of reference §15.
         """
-        header = request.headers.get("authorization")
-        bearer: Grant | None = None
-        if header is not None:
-            granted = await self._by_header(account, request, address, parameters, version, header)
-            if granted.kind != "bearer" or not (parameters.get(USER_MARKER) and DELEGATION_MARKER in parameters):
-                return granted
-            bearer = granted
-        if DELEGATION_MARKER in parameters:
-            if self._delegated is None:
-                raise ServiceError("AuthenticationFailed")
-            fields = self._credentials.sas_fields(address.resource, parameters)
-            return await self._delegated.authenticate(account, request, fields, bearer)
-        if "sig" in parameters or "sv" in parameters:
-            return await self._by_sas(account, request, address, parameters)
-        return await self._anonymous.authenticate(account, request.method, address.resource, parameters, version)
+        credentials = await self._credentials_of(account, request, address, parameters, version)
+        credentials.check(request, self._clock())
+        return credentials
 
-    async def _by_header(
+    async def _credentials_of(
         self,
         account: Account,
         request: Request,
         address: Address,
         parameters: Mapping[str, str],
         version: RequestVersion,
-        header: str,
-    ) -> Grant:
-        """Return what an Authorization header permits. Raises as `authenticate`."""
-        scheme, _, token = header.partition(" ")
-        if self._bearer is None or scheme.lower() != "bearer":
-            self._check_shared_key(request, address, account, parameters.get("comp"), header)
-            return SHARED_KEY_GRANT
-        stated = version.stated or NEWEST
-        grant = await self._bearer.authenticate(token.strip(), request.scheme, stated, account.name)
+    ) -> VerifiedCredentials:
+        header = request.headers.get("authorization")
+        bearer: Grant | None = None
+        if header is not None:
+            if self._bearer is None or header.partition(" ")[0].lower() != "bearer":
+                return self._shared_key(account, address, parameters.get("comp"), header)
+            bearer = await self._by_bearer(account, request, version, header)
+            if not (parameters.get(USER_MARKER) and DELEGATION_MARKER in parameters):
+                return Granted(bearer)
+        if DELEGATION_MARKER in parameters:
+            if self._delegated is None:
+                raise ServiceError("AuthenticationFailed")
+            fields = self._service.sas_fields(address.resource, parameters)
+            return Granted(await self._delegated.authenticate(account, request, fields, bearer))
+        if "sig" in parameters or "sv" in parameters:
+            return await self._by_sas(account, request, address, parameters)
+        grant = await self._anonymous.authenticate(account, request.method, address.resource, parameters, version)
+        return Granted(grant)
+
+    def _shared_key(self, account: Account, address: Address, comp: str | None, header: str) -> SharedKey:
+        """Return the credentials of an Authorization header. Raises as `SharedKey`."""
+        if header[:7].lower() == "bearer ":
+            # What a service without an identity provider says (reference §14.7).
+            raise ServiceError("InvalidAuthenticationInfo", REJECTED, status=401)
+        service = self._service
+        return SharedKey(account, header, address, comp, service.canonicalize, service.respell, self._window_seconds)
+
+    async def _by_bearer(self, account: Account, request: Request, version: RequestVersion, header: str) -> Grant:
+        """Return what a bearer token permits. Raises as `authenticate`."""
+        assert self._bearer is not None, "there is an issuer"
+        token, stated = header.partition(" ")[2].strip(), version.stated or NEWEST
+        grant = await self._bearer.authenticate(token, request.scheme, stated, account.name)
         if self._delegated is not None:
             await self._delegated.note(account, grant)
         return grant
 
     async def _by_sas(
         self, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
-    ) -> Grant:
-        """Return what an account SAS or a service SAS permits. Raises as `authenticate`."""
+    ) -> VerifiedSas:
+        """Return an account SAS or a service SAS, completed by its stored policy. Raises as `authenticate`."""
         try:
-            fields = self._credentials.sas_fields(address.resource, parameters)
+            fields = self._service.sas_fields(address.resource, parameters)
             verified = self._verified(account, request.query, fields)
-            terms, grant = verified.terms, verified.grant
-            if verified.policy_sas is not None:
-                terms, grant = await self._completed(account, verified.policy_sas, terms)
+            return verified if verified.policy_sas is None else await self._completed(verified, verified.policy_sas)
         except MalformedSasError as error:
             raise malformed(error) from None
-        terms.check_time(self._clock())
-        terms.check_transport(request.scheme, request.client)
-        if not verified.serves:
-            raise ServiceError("AuthorizationServiceMismatch")
-        return grant
 
     def is_current(self, account: Account) -> bool:
         """Return whether an account, with its keys, is still the one of its name."""
         return self._accounts.get(account.name) is account
-
-    def cacheable(
-        self, account: Account, request: Request, parameters: Mapping[str, str], grant: Grant
-    ) -> CachedCredentials | None:
-        """Return the credentials of an authenticated request for its plan; None if they have to be checked anew.
-
-        Args:
-            account: as for `authenticate`.
-            request: its credentials are valid.
-            parameters: its query, parsed.
-            grant: what `authenticate` returned.
-        """
-        header = request.headers.get("authorization")
-        if header is None:
-            verified = self._cache.repeated(request.query, account)
-            if verified is None or verified.policy_sas is not None or verified.terms.addresses is not None:
-                return None
-            return CachedSas(verified.terms)
-        if grant.kind != "shared-key":
-            return None
-        credentials, comp = parse_authorization(header), parameters.get("comp")
-        canonicalize = self._credentials.canonicalize
-        return CachedSharedKey(account, header, credentials, comp, canonicalize, self._window_seconds)
 
     def challenge(self, scheme: str, version: RequestVersion) -> str:
         """Return the `WWW-Authenticate` of a 401: what credentials the request could have had."""
         if self._bearer is not None:
             return self._bearer.challenge(scheme, version.stated or NEWEST) or "SharedKey"
         return "SharedKey"
-
-    def _check_shared_key(
-        self, request: Request, address: Address, account: Account, comp: str | None, header: str
-    ) -> None:
-        if header[:7].lower() == "bearer ":
-            # What a service without an identity provider says (reference §14.7).
-            raise ServiceError("InvalidAuthenticationInfo", REJECTED, status=401)
-        credentials = parse_authorization(header)
-        if credentials.account != account.name:
-            raise ServiceError("AuthenticationFailed")
-        check_date(request, self._clock(), self._window_seconds)
-        service = self._credentials
-        check_signature(request, address, account, comp, credentials, service.canonicalize, service.respell)
 
     def _verified(self, account: Account, query: str, parameters: Mapping[str, str]) -> VerifiedSas:
         """Return the token that a query holds, its form and signature checked: now, or at an earlier request.
@@ -240,7 +241,7 @@ class Authenticator:
             MalformedSasError: the form is wrong.
             ServiceError: `AuthenticationFailed`, the signature is.
         """
-        service = self._credentials
+        service = self._service
         # The same query to another resource finds this token too, whose scope does not cover that resource.
         verified = self._cache.repeated(query, account)
         if verified is not None:
@@ -257,10 +258,11 @@ class Authenticator:
         self._cache.note(query, verified)
         return verified
 
-    async def _completed(self, account: Account, sas: ServiceSas, terms: Terms) -> tuple[Terms, Grant]:
-        """Return what a token allows together with its stored policy."""
-        permission, terms = apply_policy(sas, terms, await self._policy(account, sas))
-        return terms, sas.grant(permission)
+    async def _completed(self, verified: VerifiedSas, sas: ServiceSas) -> VerifiedSas:
+        """Return a token together with its stored policy."""
+        policy = await self._policy(verified.account, sas)
+        permission, terms = apply_policy(sas, verified.terms, policy)
+        return replace(verified, terms=terms, grant=sas.grant(permission))
 
     async def _policy(self, account: Account, sas: ServiceSas) -> StoredAccessPolicy:
         for policy in await self._policies(account.name, sas.policy_resource):
@@ -275,7 +277,7 @@ class Authenticator:
             MalformedSasError: the form is wrong.
             ServiceError: `AuthenticationFailed`, the signature is.
         """
-        service = self._credentials
+        service = self._service
         if service.sas_marker in parameters:
             sas = service.parse_sas(parameters)
             terms = sas.terms()

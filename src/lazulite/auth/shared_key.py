@@ -3,7 +3,8 @@
 Invariants:
 - signatures are compared in constant time;
 - the path is signed as it came over the wire. Some HTTP stacks re-encode it after signing, so a failed comparison is
-  tried again with a few other spellings, a fixed number of them.
+  tried again with a few other spellings, a fixed number of them. Credentials that were found good as they came are
+  compared with no other spelling again.
 """
 
 import hmac
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from lazulite.auth.accounts.account import Account
+from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.sas.dates import ticks_of
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import TICKS_PER_SECOND
@@ -46,7 +48,7 @@ _SECRET = re.compile(
 """What of a string to sign authorizes other requests, behind its name."""
 
 
-class Credentials(NamedTuple):
+class Authorization(NamedTuple):
     """An Authorization header, taken apart."""
 
     scheme: str
@@ -55,10 +57,10 @@ class Credentials(NamedTuple):
     signature: str
 
     def __repr__(self) -> str:
-        return f"Credentials({self.scheme}, {self.account})"
+        return f"Authorization({self.scheme}, {self.account})"
 
 
-def parse_authorization(header: str) -> Credentials:
+def parse_authorization(header: str) -> Authorization:
     """Take an Authorization header apart.
 
     Raises:
@@ -70,7 +72,7 @@ def parse_authorization(header: str) -> Credentials:
     account, _, signature = rest.partition(":")
     if scheme is None or not account or not signature or rest.split() != [rest]:
         raise ServiceError("InvalidAuthenticationInfo")
-    return Credentials(scheme, account, signature)
+    return Authorization(scheme, account, signature)
 
 
 def request_date(request: Request) -> str:
@@ -99,14 +101,6 @@ def _parse_short_date(text: str) -> int:
     return ticks_of(day, int(match[4]), int(match[5]), int(match[6]))
 
 
-def is_current(request: Request, now: int, window_seconds: int) -> bool:
-    """Return whether a request has a date, and one within the window around `now`, in ticks."""
-    try:
-        return abs(now - parse_http_date(request_date(request))) <= window_seconds * TICKS_PER_SECOND
-    except ValueError:
-        return False
-
-
 def check_date(request: Request, now: int, window_seconds: int = REQUEST_AGE_SECONDS_MAX) -> None:
     """Reject a request whose date is missing, malformed or too far away.
 
@@ -122,45 +116,108 @@ def check_date(request: Request, now: int, window_seconds: int = REQUEST_AGE_SEC
         raise authentication_failed(f"Request date header too old: '{text}'")
 
 
-def check_signature(
-    request: Request,
-    address: Address,
-    account: Account,
-    comp: str | None,
-    credentials: Credentials,
-    canonicalize: Canonicalize,
-    respell: Respell | None = None,
-) -> None:
-    """Reject a request that neither of the account's keys signed.
+class SharedKey:
+    """The credentials of a request that one of an account's keys signed. Implements `VerifiedCredentials`.
 
     Args:
-        request: for its method, path and headers.
-        address: where it goes.
-        account: whose keys count.
+        account: has the keys.
+        header: the Authorization header.
+        address: where the request goes.
         comp: value of the query parameter.
-        credentials: of its Authorization header.
         canonicalize: the service's string-to-sign.
         respell: see `ServiceCredentials`.
+        window_seconds: how far the date of a request may be off.
 
     Raises:
-        ServiceError: `AuthenticationFailed`, or as `respell`.
+        ServiceError: the header is malformed, or names another account.
     """
-    claimed = credentials.signature.encode("latin-1", "replace")
-    for path in _spellings(request.path, address, respell):
-        text = canonicalize(credentials.scheme, request, account.name, path, comp)
+
+    __slots__ = ("_account", "_address", "_canonicalize", "_comp", "_respell", "_scheme", "_start", "_window", "lasts")
+
+    def __init__(
+        self,
+        account: Account,
+        header: str,
+        address: Address,
+        comp: str | None,
+        canonicalize: Canonicalize,
+        respell: Respell | None = None,
+        window_seconds: int = REQUEST_AGE_SECONDS_MAX,
+    ) -> None:
+        authorization = parse_authorization(header)
+        if authorization.account != account.name:
+            raise ServiceError("AuthenticationFailed")
+        self._account = account
+        self._address = address
+        self._comp = comp
+        self._canonicalize = canonicalize
+        self._respell = respell
+        self._scheme = authorization.scheme
+        self._start = header.removesuffix(authorization.signature)
+        self._window = window_seconds
+        self.lasts = False
+        """Whether a request was signed as it came, so that further requests can be checked by the same means."""
+
+    @property
+    def grant(self) -> Grant:
+        """What an account's key permits: everything."""
+        return SHARED_KEY_GRANT
+
+    def check(self, request: Request, now: int) -> None:
+        """Reject a request that neither of the account's keys signed, or whose date is too far from `now`, in ticks.
+
+        Raises:
+            ServiceError: `AuthenticationFailed`, or as `ServiceCredentials.respell`.
+        """
+        header = request.headers.get("authorization", "")
+        if not header.startswith(self._start):
+            raise ServiceError("AuthenticationFailed")
+        check_date(request, now, self._window)
+        signature = header[len(self._start) :]
+        claimed = signature.encode("latin-1", "replace")
+        if self._signs(request, request.path, claimed):
+            self.lasts = True
+            return
+        if self.lasts or not any(self._signs(request, path, claimed) for path in self._spellings(request.path)):
+            text = self._canonicalize(self._scheme, request, self._account.name, request.path, self._comp)
+            raise authentication_failed(
+                f"The MAC signature found in the HTTP request '{signature}' is not the same as any computed "
+                f"signature. Server used following string to sign: '{_shown(text)}'."
+            )
+
+    def _signs(self, request: Request, path: str, claimed: bytes) -> bool:
+        """Return whether a key has signed a request with a path, given the signature."""
+        text = self._canonicalize(self._scheme, request, self._account.name, path, self._comp)
         try:
             # Paths and headers are the wire's bytes one by one, and those are what a client signs.
             message = text.encode("latin-1")
         except UnicodeEncodeError:
-            continue
-        for signer in account.signers:
-            if hmac.compare_digest(signer.sign(message), claimed):
-                return
-    text = canonicalize(credentials.scheme, request, account.name, request.path, comp)
-    raise authentication_failed(
-        f"The MAC signature found in the HTTP request '{credentials.signature}' is not the same as any computed "
-        f"signature. Server used following string to sign: '{_shown(text)}'."
-    )
+            return False
+        return any(hmac.compare_digest(signer.sign(message), claimed) for signer in self._account.signers)
+
+    def _spellings(self, path: str) -> Iterator[str]:
+        """Yield what a client may have signed before its stack re-encoded the path: at most 14."""
+        address, respell = self._address, self._respell
+        seen = {path}
+        decoded = unquote_to_bytes(path.encode("latin-1", "replace"))
+        variants = [
+            path,
+            quote(decoded, safe=_PATH_SAFE),
+            path.replace("%27", "'"),
+            path.replace("'", "%27"),
+        ]
+        if respell is not None:
+            variants.append(path.removesuffix(address.resource) + quote(respell(address.resource), safe=_PATH_SAFE))
+        if address.secondary:
+            # The documentation signs the primary's path; the JavaScript and .NET SDKs sign the one that they send.
+            marked, plain = f"/{address.account}-secondary", f"/{address.account}"
+            sent = [text.removeprefix(marked) for text in variants if text.startswith(marked)]
+            # The Python SDK sends `/acct-secondary/acct/…` for a path-style endpoint and signs `/acct/…`.
+            variants += [plain + text for text in sent] + [text for text in sent if text.startswith(f"{plain}/")]
+        for text in variants:
+            if text not in seen:
+                seen.add(text)
+                yield text
 
 
 def _shown(string_to_sign: str) -> str:
@@ -171,28 +228,3 @@ def _shown(string_to_sign: str) -> str:
     """
     text = string_to_sign[:DETAIL_CHARACTERS_MAX].encode("latin-1", "replace").decode("utf-8", "replace")
     return _SECRET.sub(lambda match: f"{match[1] or match[2]}REDACTED", text)
-
-
-def _spellings(path: str, address: Address, respell: Respell | None) -> Iterator[str]:
-    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 15."""
-    yield path
-    seen = {path}
-    decoded = unquote_to_bytes(path.encode("latin-1", "replace"))
-    variants = [
-        path,
-        quote(decoded, safe=_PATH_SAFE),
-        path.replace("%27", "'"),
-        path.replace("'", "%27"),
-    ]
-    if respell is not None:
-        variants.append(path.removesuffix(address.resource) + quote(respell(address.resource), safe=_PATH_SAFE))
-    if address.secondary:
-        # The documentation signs the primary's path; the JavaScript and .NET SDKs sign the one that they send.
-        marked, plain = f"/{address.account}-secondary", f"/{address.account}"
-        sent = [text.removeprefix(marked) for text in variants if text.startswith(marked)]
-        # The Python SDK sends `/acct-secondary/acct/…` for a path-style endpoint and signs `/acct/…`.
-        variants += [plain + text for text in sent] + [text for text in sent if text.startswith(f"{plain}/")]
-    for text in variants:
-        if text not in seen:
-            seen.add(text)
-            yield text

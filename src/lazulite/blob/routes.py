@@ -64,7 +64,16 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.service.account_operations import AccountOperations
 from lazulite.service.responses import XML_TYPE
-from lazulite.service.routing import PAGE, XML_BODY, Operation, Route, Routes, component_of, unknown_component
+from lazulite.service.routing import (
+    PAGE,
+    XML_BODY,
+    Operation,
+    PreparedOperation,
+    Route,
+    Routes,
+    component_of,
+    unknown_component,
+)
 from lazulite.service.user_delegation import UserDelegation
 
 _SERVICE, _CONTAINER, _BLOB = Kind
@@ -319,16 +328,21 @@ _SELECTING = frozenset({"tags", "tier"})
 
 def _of_current(route: Route[Call]) -> Route[Call]:
     """Let a write that changes only current blobs reject a request for a snapshot or a version."""
-    if route.kind is not _BLOB or route.method != "PUT" or route.component in _SELECTING or route.run is reject_unbuilt:
+    if (
+        route.kind is not _BLOB
+        or route.method != "PUT"
+        or route.component in _SELECTING
+        or route.operate is reject_unbuilt
+    ):
         return route
 
-    def run(call: Call) -> Operation:
+    def operate(call: Call) -> Operation | PreparedOperation:
         for name in ("snapshot", "versionid"):
             if call.parameters.get(name):
                 raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", name)])
-        return route.run(call)
+        return route.operate(call)
 
-    return replace(route, run=run)
+    return replace(route, operate=operate)
 
 
 _FROM_URL = frozenset({"AppendBlock", "PutBlock", "PutPage"})
@@ -367,22 +381,22 @@ def _with_preconditions(route: Route[Call]) -> Route[Call]:
         return route
     read = reader_of(row)
 
-    def run(call: Call) -> Operation:
+    def operate(call: Call) -> Operation | PreparedOperation:
         call.preconditions = read(call.request.headers, call.version)
-        return route.run(call)
+        return route.operate(call)
 
-    return replace(route, run=run)
+    return replace(route, operate=operate)
 
 
 def _with_known_headers(route: Route[Call]) -> Route[Call]:
     """Let a route take from its responses the headers that the version of a request does not know."""
 
-    async def run(call: Call) -> Response:
-        response = await route.run(call)
+    async def operate(call: Call) -> Response:
+        response = await route.respond(call)
         response.headers = known_headers(response.headers, route.operation, call.version)
         return response
 
-    return replace(route, run=run)
+    return replace(route, operate=operate)
 
 
 class _Routes(Routes[Call]):

@@ -14,7 +14,7 @@ Invariants:
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from lazulite.protocol.errors import ServiceError
 
@@ -114,21 +114,12 @@ class ClientDisconnectedError(Exception):
     """The client has gone before its request was whole, so there is nothing to do and no answer to give."""
 
 
-class FoundRow(NamedTuple):
-    """A row that was read."""
-
-    value: bytes
-    seconds: float
-    """The time that reading it took."""
-
-
 @dataclass(slots=True)
 class Request:
     """One HTTP request. Its repr shows no secret.
 
     `body` is whole unless there is a `body_to_come`: see `receive_body`. `authenticated`: it has credentials, found
-    good. `record`: the facts for logs, which the service fills in as it learns them. `plan` and `found`: what
-    the service has found out and read before it waited.
+    good. `record`: the facts for logs, which the service fills in as it learns them.
     """
 
     method: str
@@ -142,8 +133,6 @@ class Request:
     body_to_come: RequestBody | None = field(default=None, repr=False)
     authenticated: bool = False
     record: RequestRecord = field(default_factory=RequestRecord, repr=False)
-    plan: object = field(default=None, repr=False)
-    found: FoundRow | None = field(default=None, repr=False)
 
     async def receive_body(self, bytes_max: int = sys.maxsize) -> None:
         """Accept the rest of the body; return when it is whole. Raises as `RequestBody.read`."""

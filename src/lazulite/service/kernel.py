@@ -1,5 +1,8 @@
 """What every service does with a request: from the parsed head to a finished response.
 
+A request is compiled into a plan: version, address, account, credentials, route, prepared operation. The plan is run.
+In front is a cache of plans (`service.plans`). What is ready is returned, what has to wait is awaited.
+
 Invariants: `respond` raises nothing but cancellation and what is a defect. Every response carries the request's id and
 the time; it carries the version, too, unless it rejects credentials or the version is older than that header. Nothing
 of a request is acted on before its credentials were verified, except a CORS preflight, which has none. Nothing is
@@ -7,9 +10,10 @@ looked up, cached or logged under the name of an account that does not exist. A 
 was found, its permission checked, and its length compared with the route's bound.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Generic
+from typing import Generic, Never
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant
@@ -18,22 +22,21 @@ from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS, ServiceError
-from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.query_string import REQUEST_SECONDS_MAX, parse_query_string, read_timeout
 from lazulite.protocol.version import CORS_SINCE, ERROR_CODE_SINCE, NEWEST, UNSTATED, RequestVersion, resolve_version
 from lazulite.service import cors
 from lazulite.service.common_fields import CommonFields
 from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
-from lazulite.service.overdue import OverdueOperations
-from lazulite.service.planner import Planner, note, run_plan
+from lazulite.service.plans import CutRequest, Plan, PlanCache
 from lazulite.service.properties import CorsRule, ServiceProperties
 from lazulite.service.rejection import Rejection
-from lazulite.service.request_plan import MatchedPlan, RequestPlans
-from lazulite.service.routing import PAGE, Route
+from lazulite.service.routing import PAGE, Keys, Operation, Route
 
 _TOO_LARGE = "RequestBodyTooLarge"
 _NO_PARAMETERS: Mapping[str, str] = {}
+_FAILURES = (ServiceError, SpaceDroppedError, EngineUnavailableError)
+"""What may end an operation."""
 
 
 class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
@@ -51,13 +54,15 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._context = context = definition.make_context(dependencies)
         self._addressing = dependencies.addressing
         self._authenticator = definition.authenticator(context, dependencies)
-        self._overdue = OverdueOperations(dependencies.schedule_fairly)
+        self._schedule_fairly = dependencies.schedule_fairly
+        self._overdue: set[asyncio.Task[Response]] = set()
+        """Operations that outlive the time of their requests."""
         self._begin_large = dependencies.begin_large
         self._common = CommonFields(definition.server)
         self._note_rejection = dependencies.note_rejection
         routes = definition.routes
-        plans = RequestPlans(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
-        self._planner: Planner[CallT] = Planner(plans, self._authenticator, context.clock)
+        self.plans = PlanCache(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
+        """The cached plans."""
 
     @property
     def invalidations(self) -> Mapping[int, CacheInvalidation]:
@@ -79,82 +84,93 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
 
     def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
-        response = self._ready(request)
-        return self._awaited(request) if response is None else response
-
-    def _ready(self, request: Request) -> Response | None:
         now = self._context.clock()
-        matched = self._planner.match(request, now)
-        if matched is None:
-            return None
-        plan, keys = matched
-        note(request, matched)
+        cut = self.plans.cut(request)
+        plan = None if cut is None else self.plans.find(cut.key)
+        if cut is None or plan is None or not self._applies(plan, request, now):
+            return self._compile_and_run(request, cut)
         properties = self._context.properties.cached(plan.account.name)
         if properties is None:
-            return None
+            return self._compile_and_run(request, cut)
+        record = request.record
+        record.version, record.account = plan.version.governing, plan.account.name
+        record.operation = plan.route.operation
+        request.authenticated = True
+        self.plans.hits += 1
+        if plan.route.body and request.body_to_come is not None:
+            return self._finished(request, plan, properties.cors, self._receive_and_run(request, plan, cut.keys))
         try:
-            response = plan.operation.at_once(request, keys)
-        except ServiceError as error:
-            response = self._reject(request, plan.parameters, plan.version, error)
-        if response is not None:
-            self._finish(request, plan.version, response, properties.cors, now)
+            response = plan.operation.respond(request, cut.keys)
+        except _FAILURES as failure:
+            response = self._failed(request, plan.parameters, plan.version, failure)
+        if not isinstance(response, Response):
+            return self._finished(request, plan, properties.cors, response)
+        self._finish(request, plan.version, response, properties.cors, now)
         return response
 
-    async def _awaited(self, request: Request) -> Response:
-        matched = request.plan
-        if isinstance(matched, MatchedPlan):
-            parameters, version = matched.plan.parameters, matched.plan.version
-        else:
-            matched = None
-            try:
-                parameters = parse_query_string(request.query)
-            except ServiceError as error:
-                return self.reject(request, error)
-            version = resolve_version(request.headers, parameters, self._definition.assumed_version)
-        return await self._respond(request, parameters, version, matched)
+    def _applies(self, plan: Plan, request: Request, now: int) -> bool:
+        """Return whether a cached plan is for a request: the account is the same object, the credentials are valid."""
+        if not self._authenticator.is_current(plan.account):
+            return False
+        try:
+            plan.credentials.check(request, now)
+        except ServiceError:
+            return False  # The request may be signed in another spelling. If it is rejected, it is so in due order.
+        return True
+
+    async def _receive_and_run(self, request: Request, plan: Plan, keys: Keys) -> Response:
+        """Accept the body of a request, and run its plan. Raises as the operation."""
+        await self._receive(request, plan.route)
+        return await self._run(request, plan, keys)
+
+    async def _finished(self, request: Request, plan: Plan, rules: Sequence[CorsRule], work: Operation) -> Response:
+        """Return the response to a request with a cached plan, once it is there."""
+        try:
+            response = await work
+        except _FAILURES as failure:
+            response = self._failed(request, plan.parameters, plan.version, failure)
+        self._finish(request, plan.version, response, rules, self._context.clock())
+        return response
 
     async def respond_to_part(self, request: Request, version: RequestVersion) -> Response:
         """Respond to a request inside another one, such as a part of a batch, whose version governs it."""
+        return await self._compile_and_run(request, None, version)
+
+    async def _compile_and_run(
+        self, request: Request, cut: CutRequest | None, version: RequestVersion | None = None
+    ) -> Response:
+        """Compile a request into a plan, and run it.
+
+        Args:
+            request: the request.
+            cut: the request, cut; None: its plan is not cached.
+            version: of a request inside another one.
+        """
         try:
             parameters = parse_query_string(request.query)
         except ServiceError as error:
             return self.reject(request, error)
-        return await self._respond(request, parameters, version, None)
-
-    async def _respond(
-        self,
-        request: Request,
-        parameters: Mapping[str, str],
-        version: RequestVersion,
-        matched: MatchedPlan | None,
-    ) -> Response:
+        version = version or resolve_version(request.headers, parameters, self._definition.assumed_version)
         record = request.record
         record.version = version.governing
         rules: Sequence[CorsRule] = ()
         try:
-            if matched is None:
-                address = self._addressing.locate(request)
-                account = self._authenticator.account(address)
-            else:
-                account = matched.plan.account
+            address = self._addressing.locate(request)
+            account = self._authenticator.account(address)
             record.account = account.name
             if request.method == "OPTIONS":
                 response = await self._preflight(request)
             else:
                 properties = self._context.properties.cached(account.name) or await self._properties(account.name)
                 rules = properties.cors
-                if matched is None:
-                    version = version.or_default(properties.blob.default_version)
-                    record.version = version.governing
-                    response = await self._run(request, account, address, parameters, version)
-                else:
-                    response = await run_plan(request, matched)
-        except ServiceError as error:
-            response = self._reject(request, parameters, version, error)
-        except SpaceDroppedError:
-            response = self._reject(request, parameters, version, ServiceError(self._definition.dropped_code))
-        except EngineUnavailableError:
-            response = self._reject(request, parameters, version, ServiceError("ServerBusy"))
+                version = version.or_default(properties.blob.default_version)
+                record.version = version.governing
+                plan, call, keys = await self._compile(request, account, address, parameters, version)
+                response = await self._run(request, plan, keys)
+                if cut is not None:
+                    self.plans.offer(cut, plan, call)
+        except _FAILURES as failure:
+            response = self._failed(request, parameters, version, failure)
         self._finish(request, version, response, rules, self._context.clock())
         return response
 
@@ -193,7 +209,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             SpaceDroppedError, EngineUnavailableError: likewise.
         """
         call, route = await self._admit(request, grant)
-        return await route.run(call)
+        return await route.respond(call)
 
     async def _admit(self, request: Request, grant: Grant | None) -> tuple[CallT, Route[CallT]]:
         """Return a request without a body as a call, and its route. See `admit`."""
@@ -202,39 +218,55 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         address = self._addressing.locate(request)
         account = self._authenticator.account(address)
         if grant is None:
-            grant = await self._authenticator.authenticate(account, request, address, parameters, version)
+            credentials = await self._authenticator.authenticate(account, request, address, parameters, version)
+            grant = credentials.grant
         return self._route(request, address, parameters, version, grant)
 
-    async def _run(
+    async def _compile(
         self,
         request: Request,
         account: Account,
         address: Address,
         parameters: Mapping[str, str],
         version: RequestVersion,
-    ) -> Response:
-        """Authenticate a request, route it and run its operation; make a plan of its words if it succeeds.
+    ) -> tuple[Plan, CallT, Keys]:
+        """Authenticate a request, route it, accept its body and prepare its operation.
+
+        Return its plan, the call that the operation is prepared from, and the keys.
 
         Raises:
             ServiceError: see the steps.
         """
-        grant = await self._authenticator.authenticate(account, request, address, parameters, version)
-        request.authenticated = grant.kind != "anonymous"
+        credentials = await self._authenticator.authenticate(account, request, address, parameters, version)
+        request.authenticated = credentials.grant.kind != "anonymous"
         seconds = read_timeout(parameters)
-        call, route = self._route(request, address, parameters, version, grant)
+        call, route = self._route(request, address, parameters, version, credentials.grant)
+        await self._receive(request, route)
+        if route.deadline is PAGE:
+            call.deadline = self._end_of_page(seconds)
+        plan = Plan(account, credentials, parameters, version, route, seconds, route.prepare(call))
+        return plan, call, route.keys_of(call)
+
+    async def _run(self, request: Request, plan: Plan, keys: Keys) -> Response:
+        """Run a plan whose request has its body. Raises as the operation."""
+        response = plan.operation.respond(request, keys)
+        if isinstance(response, Response):
+            return response
+        return await (response if plan.seconds == REQUEST_SECONDS_MAX else self._within(plan.seconds, response))
+
+    async def _receive(self, request: Request, route: Route[Never]) -> None:
+        """Accept the body of a request, and wait until a large response may be made.
+
+        Raises:
+            ServiceError: the body is too long, or not the one of its Content-MD5.
+            ClientDisconnectedError: see `Request.receive_body`.
+        """
         if request.body_to_come is not None and route.body:
             await _receive_body(request, route)
         if request.body_to_come is None and not route.compares_checksums:
             check_content_md5(request.headers, request.body)
         if route.makes_large_response:
             await self._begin_large(request.authenticated)
-        if route.deadline is PAGE:
-            call.deadline = self._end_of_page(seconds)
-        operation = route.run(call)
-        response = await (operation if seconds == REQUEST_SECONDS_MAX else self._overdue.within(seconds, operation))
-        if type(request.headers) is Fields:
-            self._planner.cache(call, account, route, version)
-        return response
 
     def _route(
         self,
@@ -269,6 +301,27 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         """Return when a page must be answered, given the request's timeout."""
         return self._context.monotonic() + min(seconds, self._context.limits.page_seconds)
 
+    async def _within(self, seconds: float, operation: Operation) -> Response:
+        """Return the response of an operation that takes no longer.
+
+        Another one goes on to its end, so that none is ever half done.
+
+        Raises:
+            ServiceError: `OperationTimedOut`, or an error of the operation.
+        """
+        task = asyncio.create_task(self._schedule_fairly(operation))
+        await asyncio.wait([task], timeout=seconds)
+        if task.done():
+            return task.result()
+        self._overdue.add(task)
+        task.add_done_callback(self._discard)
+        raise ServiceError("OperationTimedOut")
+
+    def _discard(self, task: "asyncio.Task[Response]") -> None:
+        self._overdue.discard(task)
+        if not task.cancelled():
+            task.exception()  # Retrieved, so that asyncio does not report it as lost.
+
     async def _preflight(self, request: Request) -> Response:
         request.record.operation = self._definition.preflight
         properties = await self._context.properties.get(request.record.account)
@@ -287,6 +340,16 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             return await self._context.properties.get(account)
         except EngineUnavailableError:
             return ServiceProperties()
+
+    def _failed(
+        self, request: Request, parameters: Mapping[str, str], version: RequestVersion, failure: Exception
+    ) -> Response:
+        """Return the response to a request that one of `_FAILURES` ended."""
+        if isinstance(failure, SpaceDroppedError):
+            failure = ServiceError(self._definition.dropped_code)
+        elif not isinstance(failure, ServiceError):
+            failure = ServiceError("ServerBusy")
+        return self._reject(request, parameters, version, failure)
 
     def _reject(
         self, request: Request, parameters: Mapping[str, str], version: RequestVersion, error: ServiceError
@@ -321,7 +384,7 @@ def _hides_version(request: Request, version: RequestVersion, response: Response
     return response.status == HTTPStatus.NOT_FOUND and is_anonymous and version == ("", UNSTATED)
 
 
-async def _receive_body(request: Request, route: Route[CallT]) -> None:
+async def _receive_body(request: Request, route: Route[Never]) -> None:
     """Receive the body of a request, unless its operation streams it; in any case reject one that is too long.
 
     Raises:
@@ -339,5 +402,5 @@ async def _receive_body(request: Request, route: Route[CallT]) -> None:
         raise _too_large(route) if error.code == _TOO_LARGE else error from None
 
 
-def _too_large(route: Route[CallT]) -> ServiceError:
+def _too_large(route: Route[Never]) -> ServiceError:
     return ServiceError(_TOO_LARGE, details=[("MaxLimit", str(route.body_stated or route.body))])

@@ -3,14 +3,15 @@
 A service's routes are a table with one row for each operation, read like the reference's own. `Routes` interprets it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from lazulite.auth.grant import Requirement
 from lazulite.protocol.errors import ServiceError, unsupported_verb
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.xml import document as xml
 from lazulite.service.call import ServiceCall, ServiceContext, ServiceResource
 
@@ -44,22 +45,49 @@ class Deadline(Enum):
 REQUEST, PAGE = Deadline
 
 
-class PlannedOperation(Protocol):
-    """An operation for all requests with the same words: what these settle is found once (`service.request_plan`)."""
+class PreparedOperation(ABC):
+    """An operation, prepared from a call: everything is read and checked that needs neither its keys nor its body.
 
-    def at_once(self, request: Request, keys: Keys) -> Response | None:
-        """Respond without waiting for anything; return None, and change nothing, where the operation has to `run`.
+    It responds to the request of that call. If it `lasts`, it also responds to further requests with the same cache key
+    (`service.plans`), and holds nothing of the call's request but what `plans.settled_request` leaves.
+    """
 
-        The response has no `headers`, only an `opening`. `Request.found` can keep what was read for `run`.
+    __slots__ = ()
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it responds to further requests."""
+        return True
+
+    @abstractmethod
+    def respond(self, request: Request, keys: Keys) -> EventualResponse:
+        """Respond to a request, given its keys.
 
         Raises:
-            ServiceError: what is stored is not as the request needs it.
+            ServiceError: a rejection; or awaiting the response raises it.
         """
-        ...
 
-    def run(self, request: Request, keys: Keys) -> Operation:
-        """Respond to a request, given its keys. Raises as the operation."""
-        ...
+
+class CallOperation(PreparedOperation):
+    """The operation of one call.
+
+    Args:
+        work: the operation, which has not begun.
+    """
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Operation) -> None:
+        self._work = work
+
+    @property
+    def lasts(self) -> bool:
+        """False: it is of one call."""
+        return False
+
+    def respond(self, _: Request, __: Keys) -> EventualResponse:
+        """See `PreparedOperation`."""
+        return self._work
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +101,8 @@ class Route(Generic[CallT_contra]):
     """The result of `component_of` for its requests; "" for the resource itself."""
     operation: str
     """The operation's name in logs."""
-    run: Callable[[CallT_contra], Operation]
+    operate: Callable[[CallT_contra], Operation | PreparedOperation]
+    """Takes a call whose request has its body. Returns the operation of this call, or a prepared one."""
     requires: Requirement | None
     """The permission; None: `requires_of` tells it, or the operation checks the permission of each of its parts."""
     body: int = NO_BODY
@@ -92,14 +121,11 @@ class Route(Generic[CallT_contra]):
     deadline: Deadline = REQUEST
     headers: frozenset[str] = frozenset()
     """The request headers that together tell it from other routes of the same address."""
-    plan: Callable[[CallT_contra], PlannedOperation | None] | None = None
-    """Takes the first of the requests with the same words; returns None if its words do not settle enough. The call is
-    without its body and its changing fields, so that the result may hold it. None: each request goes the long way."""
-    varies: tuple[str, ...] = ()
-    """The header fields whose values `plan` leaves to each request, in lower case."""
+    varies: tuple[str, ...] | None = None
+    """The header fields whose values a cached plan leaves to each request, in lower case. None: no plan is cached."""
     varies_parameter: str = ""
-    """The query parameter whose value `plan` leaves to each request, in lower case: its operation gets the value behind
-    the keys. The routes of one method name one parameter at most."""
+    """The query parameter whose value a cached plan leaves to each request, in lower case: the operation gets the value
+    behind the keys. The routes of one method name one parameter at most."""
     requires_of: Callable[[CallT_contra], Requirement] | None = None
     """Tells the permission, where it depends on more of the request than its address."""
     large: bool = False
@@ -110,6 +136,25 @@ class Route(Generic[CallT_contra]):
     def framed_body(self, headers: Mapping[str, str]) -> int:
         """Return the most bytes of a request's body with its frame, given its headers."""
         return self.body if self.framing is None else self.body + self.framing(headers)
+
+    def prepare(self, call: CallT_contra) -> PreparedOperation:
+        """Return the operation for a call whose request has its body.
+
+        Raises:
+            ServiceError: the call is not one that the operation responds to.
+        """
+        operation = self.operate(call)
+        return operation if isinstance(operation, PreparedOperation) else CallOperation(operation)
+
+    def keys_of(self, call: CallT_contra) -> Keys:
+        """Return the keys of a call, and behind them the value of the parameter that varies."""
+        keys = call.resource.keys
+        return (*keys, call.parameters.get(self.varies_parameter, "")) if self.varies_parameter else keys
+
+    async def respond(self, call: CallT_contra) -> Response:
+        """Return the response to a call. Raises as the operation."""
+        response = self.prepare(call).respond(call.request, self.keys_of(call))
+        return response if isinstance(response, Response) else await response
 
     @property
     def makes_large_response(self) -> bool:
@@ -152,7 +197,7 @@ class Routes(Generic[CallT_contra]):
         self._account = next((row.kind for row in rows if row.component.startswith(_OF_ACCOUNT)), None)
         """The kind of resource that has the components of an account."""
         self.varying = _varying(rows)
-        """For each method of a route with a plan, the fields that such routes let vary."""
+        """For each method of a route whose plans are cached, the fields that such routes let vary."""
         self.varying_parameters = {row.method: row.varies_parameter for row in rows if row.varies_parameter}
         """The query parameter that such routes let vary, by method."""
         self.operations = frozenset(row.operation for row in rows)
@@ -187,7 +232,7 @@ class Routes(Generic[CallT_contra]):
 def _varying(rows: Iterable[Route[CallT_contra]]) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for row in rows:
-        if row.plan is not None:
+        if row.varies is not None:
             found[row.method] = tuple(dict.fromkeys((*found.get(row.method, ()), *row.varies)))
     return found
 

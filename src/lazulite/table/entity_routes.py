@@ -3,7 +3,7 @@
 from lazulite.auth.grant import Requirement, either
 from lazulite.service.routing import NO_BODY, PAGE, Route, Routes
 from lazulite.table.call import Call
-from lazulite.table.operations.entity_read import get_entity, plan_read, query_entities
+from lazulite.table.operations.entity_read import EntityRead, query_entities
 from lazulite.table.operations.entity_writes import WriteEntity
 from lazulite.table.operations.write_decisions import (
     DELETE,
@@ -53,7 +53,6 @@ def _write(
         requires=requires,
         body=body,
         headers=frozenset(headers),
-        plan=write.plan,
         varies=varies,
     )
 
@@ -61,7 +60,7 @@ def _write(
 ENTITY_ROUTES: tuple[Route[Call], ...] = (
     Route(_entities, "GET", "", "QueryEntities", query_entities, requires=READ, deadline=PAGE),
     _write(_entities, "POST", "InsertEntity", _insert, ADD),
-    Route(_entity, "GET", "", "QueryEntity", get_entity, requires=READ, plan=plan_read),
+    Route(_entity, "GET", "", "QueryEntity", EntityRead, requires=READ, varies=()),
     _write(_entity, "PUT", "UpdateEntity", _replace, _UPDATE, IF_MATCH),
     _write(_entity, "PUT", "InsertOrReplaceEntity", _upsert, _UPSERT),
     _write(_entity, "MERGE", "MergeEntity", _merge, _UPDATE, IF_MATCH),

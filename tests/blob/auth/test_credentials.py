@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.shared_key import check_signature, parse_authorization
+from lazulite.auth.shared_key import SharedKey, parse_http_date
 from lazulite.blob.auth.credentials import blob_string_to_sign
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError
@@ -18,14 +18,14 @@ from lazulite.protocol.message import Request
 
 ACCOUNT = Account("acct", (b"first", b"second"))
 DATE = "Tue, 01 Jan 2030 00:00:00 GMT"
+NOW = parse_http_date(DATE)
 NAME = st.text("abcxyz019_", min_size=1, max_size=8)
 
 
 def is_signed(request: Request) -> bool:
-    credentials = parse_authorization(request.headers["authorization"])
-    address = Addressing().locate(request)
+    header, address = request.headers["authorization"], Addressing().locate(request)
     try:
-        check_signature(request, address, ACCOUNT, None, credentials, blob_string_to_sign)
+        SharedKey(ACCOUNT, header, address, None, blob_string_to_sign).check(request, NOW)
     except ServiceError:
         return False
     return True

@@ -50,7 +50,7 @@ class World:
         parameters = parse_query_string(query)
         found = self.authenticator.account(address)
         resolved = resolve_version(headers, parameters)
-        return await self.authenticator.authenticate(found, request, address, parameters, resolved)
+        return (await self.authenticator.authenticate(found, request, address, parameters, resolved)).grant
 
     async def rejection(
         self, path: str, query: str = "", method: str = "GET", version: str = NEW, account: str = "acct"

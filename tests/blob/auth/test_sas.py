@@ -22,6 +22,7 @@ from lazulite.blob.auth.sas import (
     resource_fields,
     sign_blob_sas,
 )
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.query_string import parse_query_string
 
 ACCOUNT = Account("acct", (b"first", b"second"))
@@ -88,8 +89,9 @@ def test_a_token_without_version_is_valid_for_an_hour() -> None:
     unlimited = signed(lines.format(""), f"sp=r&se={EXPIRY}&sr=b")
     assert is_good(unlimited, "c/b")
     terms = parse(unlimited, "c/b").terms()
-    assert terms.is_current(parse_sas_date("2030-01-01T23:00:00Z"))
-    assert not terms.is_current(parse_sas_date("2030-01-01T22:59:59Z"))
+    terms.check_time(parse_sas_date("2030-01-01T23:00:00Z"))
+    with pytest.raises(ServiceError):
+        terms.check_time(parse_sas_date("2030-01-01T22:59:59Z"))
     for start, good in (("2030-01-01T23:00:00Z", True), ("2030-01-01T22:59:59Z", False)):
         assert is_good(signed(lines.format(start), f"sp=r&st={start}&se={EXPIRY}&sr=b"), "c/b") is good
     stored = parse(signed("\n\n\n/acct/c\npolicy", "si=policy&sr=c"), "c/b")

@@ -4,7 +4,8 @@ import json
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
+from lazulite.auth.authenticator import Granted
+from lazulite.auth.grant import SHARED_KEY_GRANT
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Engine
 from lazulite.service.limits import QueryLimits
@@ -269,8 +270,8 @@ async def test_a_lack_of_permission_rejects_the_whole_however_its_version_spells
 async def test_parts_of_a_batch_without_a_version_speak_for_themselves(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def owner(*_: object) -> Grant:
-        return SHARED_KEY_GRANT
+    async def owner(*_: object) -> Granted:
+        return Granted(SHARED_KEY_GRANT)
 
     monkeypatch.setattr("lazulite.auth.authenticator.Authenticator.authenticate", owner)
     client.sas = ""

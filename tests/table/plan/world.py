@@ -46,14 +46,13 @@ class World:
     """The service, its accounts, and its clocks, which a test sets.
 
     Attributes:
-        planned: how many requests ran by a plan.
-        immediate: how many of them got their response at once.
+        immediate: how many requests got a response that was ready.
         authenticated: whether the last request's credentials were found good before it was handled.
     """
 
     def __init__(self) -> None:
         self.now, self.monotonic_s = NOW, 0.0
-        self.planned = self.immediate = 0
+        self.immediate = 0
         self.accounts = AccountDirectory({})
         self.accounts.adopt({NAME: StoredAccount(KEYS)})
         self.engine = MemoryEngine(lambda: self.now)
@@ -85,6 +84,11 @@ class World:
         text = table_string_to_sign("SharedKey", Request(method, path, query, dated), NAME, path, comp)
         signature = self.account.signers[0].sign(text.encode()).decode()
         return {"x-ms-date": dated["x-ms-date"], "authorization": f"SharedKey {NAME}:{signature}"}
+
+    @property
+    def planned(self) -> int:
+        """How many requests ran by a cached plan."""
+        return self.service.plans.hits
 
     async def ask(
         self,
@@ -121,7 +125,6 @@ class World:
             method, root + path, query, Fields.of(sent) if steady else sent, payload, scheme, client, "id"
         )
         response = self.service.respond(request)
-        self.planned += request.plan is not None
         self.authenticated = request.authenticated
         if not isinstance(response, Response):
             return _answer(request, await response)

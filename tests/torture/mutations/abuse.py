@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.authenticator import Authenticator
-from lazulite.auth.grant import Grant
+from lazulite.auth.authenticator import Authenticator, VerifiedCredentials
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.message import Request
 from lazulite.protocol.version import RequestVersion
@@ -50,7 +49,7 @@ def _credentials_last() -> None:
         address: Address,
         parameters: Mapping[str, str],
         version: RequestVersion,
-    ) -> Grant:
+    ) -> VerifiedCredentials:
         await request.receive_body()
         return await authenticate(self, account, request, address, parameters, version)
 

@@ -10,7 +10,9 @@ from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant
 from lazulite.auth.sas.service_sas import ServiceSas
 from lazulite.auth.sas.terms import Terms
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.lru_cache import Recent
+from lazulite.protocol.message import Request
 
 SAS_CACHE_ENTRIES_MAX = 4096
 """How many verified tokens are cached, and how many query strings that hold one."""
@@ -24,7 +26,7 @@ VALUES_LENGTH_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSas:
-    """A token whose form and signature are right."""
+    """A token whose form and signature are right. Implements `VerifiedCredentials`."""
 
     account: Account
     terms: Terms
@@ -33,6 +35,24 @@ class VerifiedSas:
     """Whether it names this service."""
     policy_sas: ServiceSas | None
     """The token, if a stored policy completes it."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether nothing else can end it: a stored policy can."""
+        return self.policy_sas is None
+
+    def check(self, request: Request, now: int) -> None:
+        """Reject a request that the token is not for at the time `now`, in ticks.
+
+        Raises:
+            ServiceError: 403. An Authorization header would win over the token.
+        """
+        if "authorization" in request.headers:
+            raise ServiceError("AuthenticationFailed")
+        self.terms.check_time(now)
+        self.terms.check_transport(request.scheme, request.client)
+        if not self.serves:
+            raise ServiceError("AuthorizationServiceMismatch")
 
 
 class SasCache:

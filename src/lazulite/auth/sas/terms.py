@@ -54,10 +54,6 @@ class Terms:
     addresses: AddressRange | None
     https_only: bool
 
-    def is_current(self, now: int) -> bool:
-        """Return whether `now`, in ticks, is between start and expiry (both included)."""
-        return self.expiry is not None and now <= self.expiry and (self.start is None or now >= self.start)
-
     def check_time(self, now: int, frame: str = "time frame") -> None:
         """Reject with `AuthenticationFailed` outside of start to expiry (both included).
 
@@ -65,7 +61,7 @@ class Terms:
             now: the time, in ticks.
             frame: what the rejection calls start to expiry.
         """
-        if self.is_current(now):
+        if self.expiry is not None and now <= self.expiry and (self.start is None or now >= self.start):
             return
         if self.start is None:
             raise authentication_failed(

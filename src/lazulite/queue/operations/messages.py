@@ -17,7 +17,7 @@ from lazulite.queue.model.receipt import Receipt, SentReceipt, read_receipt, wri
 from lazulite.queue.payload import usual_text, write_got, write_peeked, write_put
 from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE, PUT_CONTENT_SINCE
 from lazulite.service.parameters import invalid, read_number, require
-from lazulite.service.routing import Keys, Operation
+from lazulite.service.routing import Keys, PreparedOperation
 
 _NO_END = "-1"
 _LESS_THAN_ONE = re.compile(r"-[0-9]+|\+?0+")
@@ -86,81 +86,54 @@ def receipt_of(text: str) -> SentReceipt:
         raise invalid("popreceipt", text, "Invalid pop receipt format") from None
 
 
-class _WaitingOperation:
-    """A `PlannedOperation` that waits: for its commit, or to read ahead.
+class PutMessage(PreparedOperation):
+    """Adds messages."""
 
-    Args:
-        call: one of its requests. Its parameters are checked.
-
-    Raises:
-        ServiceError: 400.
-    """
-
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_delay_and_ttl")
 
     def __init__(self, call: Call) -> None:
         self._call = call
+        self._delay_and_ttl: tuple[int, int | None] | None = None
 
-    def at_once(self, request: Request, keys: Keys) -> Response | None:  # noqa: ARG002 - the interface has them
-        """See `PlannedOperation`."""
-        return None
-
-
-class PutMessage(_WaitingOperation):
-    """Adds messages."""
-
-    __slots__ = ("_delay", "_ttl")
-
-    def __init__(self, call: Call) -> None:
-        super().__init__(call)
-        parameters = call.parameters
-        self._delay = read_delay(parameters, call.version)
-        self._ttl = read_ttl(parameters, call.version)
-        check_delay(parameters, self._delay, self._ttl)
-
-    async def run(self, request: Request, _: Keys) -> Response:
-        """See `PlannedOperation`."""
-        text = usual_text(request.body, self._call.version)
-        return await self.put(await self._call.read_text(request.body) if text is None else text)
-
-    async def put(self, text: bytes) -> Response:
-        """Put a message with a text."""
+    async def respond(self, request: Request, _: Keys) -> Response:
+        """See `PreparedOperation`."""
         call = self._call
-        message = await call.with_queue(lambda queue: call.context.messages.put(queue, text, self._delay, self._ttl))
+        text = usual_text(request.body, call.version)
+        if text is None:
+            text = await call.read_text(request.body)
+        delay, ttl = self._delay_and_ttl or self._read_parameters()  # The text is checked before the parameters.
+        message = await call.with_queue(lambda queue: call.context.messages.put(queue, text, delay, ttl))
         if call.version < PUT_CONTENT_SINCE:
             return Response(201)
         return Response(201, [], write_put(message), opening=_XML)
 
+    def _read_parameters(self) -> tuple[int, int | None]:
+        """Return delay and time to live. Raises `ServiceError`, 400."""
+        parameters, version = self._call.parameters, self._call.version
+        delay, ttl = read_delay(parameters, version), read_ttl(parameters, version)
+        check_delay(parameters, delay, ttl)
+        self._delay_and_ttl = delay, ttl
+        return delay, ttl
 
-async def put_message(call: Call) -> Response:
-    """Add a message. The text is checked before the parameters."""
-    text = await call.read_text(call.request.body)
-    return await PutMessage(call).put(text)
 
+class GetMessages(PreparedOperation):
+    """Claims messages: they become invisible, and each has a new pop receipt. Making it raises `ServiceError`, 400."""
 
-class GetMessages(_WaitingOperation):
-    """Claims messages: they become invisible, and each has a new pop receipt."""
-
-    __slots__ = ("_count", "_timeout")
+    __slots__ = ("_call", "_count", "_timeout")
 
     def __init__(self, call: Call) -> None:
-        super().__init__(call)
+        self._call = call
         self._count = _read_count(call)
         self._timeout = read_visibility(call.parameters, call.version, limits.VISIBILITY_SECONDS, 1)
 
-    async def run(self, request: Request, _: Keys) -> Response:
-        """See `PlannedOperation`."""
+    async def respond(self, request: Request, _: Keys) -> Response:
+        """See `PreparedOperation`."""
         call = self._call
         messages = await call.with_queue(lambda queue: call.context.messages.get(queue, self._count, self._timeout))
         request.record.rows_scanned = request.record.rows_returned = len(messages)
         parts = write_got(messages, call.version)
         body = b"".join(finish(parts)) if len(messages) <= _FEW else await call.write(parts)
         return Response(200, [], body, opening=_XML_UNCACHED)
-
-
-def get_messages(call: Call) -> Operation:
-    """Return the claim of a call, to be awaited. Raises as `GetMessages`."""
-    return GetMessages(call).run(call.request, ())
 
 
 async def peek_messages(call: Call) -> Response:
@@ -175,18 +148,22 @@ def _read_count(call: Call) -> int:
     return read_number(call.parameters, "numofmessages", 1, 1, limits.MESSAGES_MAX)
 
 
-class UpdateMessage(_WaitingOperation):
-    """Sets when a message becomes visible again, and its text if there is a body."""
+class UpdateMessage(PreparedOperation):
+    """Sets when a message becomes visible again, and its text if there is a body. Making it raises `ServiceError`, 400.
 
-    __slots__ = ("_timeout",)
+    The receipt is demanded before the other parameters.
+    """
+
+    __slots__ = ("_call", "_timeout")
 
     def __init__(self, call: Call) -> None:
-        super().__init__(call)
+        self._call = call
+        require(call.parameters, "popreceipt")
         require(call.parameters, "visibilitytimeout")
         self._timeout = read_visibility(call.parameters, call.version, 0, 0)
 
-    async def run(self, request: Request, keys: Keys) -> Response:
-        """See `PlannedOperation`."""
+    async def respond(self, request: Request, keys: Keys) -> Response:
+        """See `PreparedOperation`."""
         call, body, timeout = self._call, request.body, self._timeout
         _require_receipt(keys)
         text = usual_text(body, call.version) if body else None
@@ -203,36 +180,22 @@ class UpdateMessage(_WaitingOperation):
         return Response(204, headers)
 
 
-def update_message(call: Call) -> Operation:
-    """Return the update of a message, to be awaited. The receipt is demanded before the other parameters."""
-    keys = _keys(call)
-    _require_receipt(keys)
-    return UpdateMessage(call).run(call.request, keys)
-
-
-class DeleteMessage(_WaitingOperation):
+class DeleteMessage(PreparedOperation):
     """Deletes a message by its latest pop receipt."""
 
-    __slots__ = ()
+    __slots__ = ("_call",)
 
-    async def run(self, _: Request, keys: Keys) -> Response:
-        """See `PlannedOperation`."""
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def respond(self, _: Request, keys: Keys) -> Response:
+        """See `PreparedOperation`."""
         call = self._call
         _require_receipt(keys)
         message, receipt = await _addressed(call, keys)
         if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt)):
             raise ServiceError("MessageNotFound")
         return Response(204)
-
-
-def delete_message(call: Call) -> Operation:
-    """Return the deletion of a message, to be awaited."""
-    return DeleteMessage(call).run(call.request, _keys(call))
-
-
-def _keys(call: Call) -> Keys:
-    """Return the texts of the message's id and of its pop receipt."""
-    return call.resource.message, call.parameters.get("popreceipt", "")
 
 
 def _require_receipt(keys: Keys) -> None:

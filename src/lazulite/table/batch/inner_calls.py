@@ -58,10 +58,10 @@ class ValidatedHeads:
 def _validated(call: Call, head: Head) -> ValidatedWrite:
     inner = inner_call(call, head)
     route = PARTS.find(inner)
-    if route is None or not isinstance(route.run, WriteEntity):
+    if route is None or not isinstance(route.operate, WriteEntity):
         raise ServiceError("InvalidInput")
     inner.authorize(route.requires)
-    return ValidatedWrite(inner, route.run.kind)
+    return ValidatedWrite(inner, route.operate.kind)
 
 
 def inner_call(call: Call, head: Head) -> Call:

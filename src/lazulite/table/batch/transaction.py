@@ -68,10 +68,10 @@ async def _run_query(call: Call, part: Part) -> Response:
     try:
         inner = inner_call(call, part.head)
         route = PARTS.find(inner)
-        if route is None or isinstance(route.run, WriteEntity):
+        if route is None or isinstance(route.operate, WriteEntity):
             raise ServiceError("InvalidInput")
         inner.authorize(route.requires)
-        response = await route.run(inner)
+        response = await route.respond(inner)
     except AuthorityError:
         raise
     except ServiceError as error:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from lazulite.engine.contract import UNKNOWN, Key, KeyRange
 from lazulite.engine.ordinal import ordinal
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import FoundRow, Request, Response
-from lazulite.service.routing import Keys, Operation
+from lazulite.protocol.message import EventualResponse, Request, Response
+from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call
 from lazulite.table.credentials import TableScope
 from lazulite.table.model.property_reader import SEARCHED_MAX, decoded_row_reader, property_reader
@@ -43,89 +43,76 @@ def selecting_writer(call: Call, wanted: Format) -> EntityWriter:
     return call.entity_writer(wanted, select, call.parameters["$select"])
 
 
-def get_entity(call: Call) -> Operation:
-    """Return the point query of a call, to be awaited. A `$filter` is ignored (*unverified*; no SDK sends one).
-
-    Raises:
-        ServiceError: 400, 403 or 415; awaiting it raises the others.
-    """
-    resource = call.resource
-    call.require_key(resource.partition_key, resource.row_key)
-    return EntityRead(call, call.format()).run(call.request, (resource.partition_key, resource.row_key))
-
-
-def plan_read(call: Call) -> "EntityRead | None":
-    """Return the point query of all requests with the words of a call, if these settle enough."""
-    wanted = call.format()
-    if "$select" in call.parameters or call.has_key_range or not wanted.writer_lasts:
-        return None
-    return EntityRead(call, wanted)
-
-
-class EntityRead:
-    """A `PlannedOperation`: the point query of one table in one format.
+class EntityRead(PreparedOperation):
+    """The point query of one table in one format. A `$filter` is ignored (*unverified*; no SDK sends one).
 
     Args:
         call: one of its requests.
-        wanted: the format.
 
     Raises:
-        ServiceError: 400.
+        ServiceError: 400, 403 or 415.
     """
 
-    __slots__ = ("_account", "_call", "_opening", "_table", "_writer")
+    __slots__ = ("_account", "_call", "_lasts", "_opening", "_table", "_writer")
 
-    def __init__(self, call: Call, wanted: Format) -> None:
+    def __init__(self, call: Call) -> None:
+        resource = call.resource
+        call.require_key(resource.partition_key, resource.row_key)
+        wanted = call.format()
         self._call = call
         self._account = call.account
-        self._table = call.resource.table
+        self._table = resource.table
         self._writer = selecting_writer(call, wanted)
         self._opening = entity_opening(call, wanted)
+        self._lasts = not ("$select" in call.parameters or call.has_key_range) and wanted.writer_lasts
 
-    def at_once(self, request: Request, keys: Keys) -> Response | None:
-        """See `PlannedOperation`. A large entity has to `run`."""
+    @property
+    def lasts(self) -> bool:
+        """See `PreparedOperation`: not if the key decides on the permission."""
+        return self._lasts
+
+    def respond(self, request: Request, keys: Keys) -> EventualResponse:
+        """See `PreparedOperation`."""
         context = self._call.context
         table = context.catalog.cached(self._account, self._table)
         if table is None:
-            return None
+            return self._read(request, keys)
         monotonic = context.monotonic
         started = monotonic()
         value = context.engine.get_now(table.space, *keys)
         if value is UNKNOWN:
-            return None
-        if value is None:
-            _note(request, 0)
-            raise ServiceError("ResourceNotFound")
+            return self._read(request, keys)
         seconds = monotonic() - started
-        if len(value) > LARGE_BYTES:
-            request.found = FoundRow(value, seconds)
-            return None
-        opening = self._opening_of(value, seconds)
-        _note(request, 1)
-        return Response(200, [], self._writer.entity(value), opening=opening)
+        if value is not None and len(value) > LARGE_BYTES:
+            return self._respond_in_steps(request, value, seconds)
+        return self._respond_with(request, value, seconds)
 
-    async def run(self, request: Request, keys: Keys) -> Response:
-        """See `PlannedOperation`."""
-        found, request.found = request.found, None
-        if found is None:
-            found = await self._read(keys)
-        _note(request, 0 if found is None else 1)
-        if found is None:
-            raise ServiceError("ResourceNotFound")
-        value = found.value
-        opening = self._opening_of(value, found.seconds)
-        if len(value) > LARGE_BYTES:
-            body = await self._call.time_slice().run(self._writer.entity_steps(value))
-        else:
-            body = self._writer.entity(value)
-        return Response(200, [], body, opening=opening)
-
-    async def _read(self, keys: Keys) -> FoundRow | None:
-        context, account, name = self._call.context, self._account, self._table
-        table = context.catalog.cached(account, name) or await context.catalog.require_table(account, name)
+    async def _read(self, request: Request, keys: Keys) -> Response:
+        context = self._call.context
+        table = await context.catalog.require_table(self._account, self._table)
         started = context.monotonic()
         value = await context.engine.get(table.space, *keys)
-        return None if value is None else FoundRow(value, context.monotonic() - started)
+        seconds = context.monotonic() - started
+        if value is not None and len(value) > LARGE_BYTES:
+            return await self._respond_in_steps(request, value, seconds)
+        return self._respond_with(request, value, seconds)
+
+    def _respond_with(self, request: Request, value: bytes | None, seconds: float) -> Response:
+        """Return the response with a row, which was read in so many seconds.
+
+        Raises:
+            ServiceError: `ResourceNotFound`.
+        """
+        _note(request, 0 if value is None else 1)
+        if value is None:
+            raise ServiceError("ResourceNotFound")
+        return Response(200, [], self._writer.entity(value), opening=self._opening_of(value, seconds))
+
+    async def _respond_in_steps(self, request: Request, value: bytes, seconds: float) -> Response:
+        _note(request, 1)
+        opening = self._opening_of(value, seconds)
+        body = await self._call.time_slice().run(self._writer.entity_steps(value))
+        return Response(200, [], body, opening=opening)
 
     def _opening_of(self, value: bytes, seconds: float) -> str:
         return f"{self._opening}ETag: {stored_etag(value)}\r\nServer-Timing: {POINT_TIMING % (seconds * 1000)}\r\n"

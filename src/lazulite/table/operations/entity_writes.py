@@ -12,7 +12,7 @@ from lazulite.engine.commit_steps import commit_in_steps
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import Steps
-from lazulite.service.routing import Keys, Operation
+from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call
 from lazulite.table.etag_condition import read_condition, reject_conditions, require_condition
 from lazulite.table.model.entity import MALFORMED, EncodedEntity
@@ -174,7 +174,7 @@ def _new_keys(entity: EncodedEntity) -> tuple[str, str]:
 
 
 class WriteEntity:
-    """Runs one kind of write by itself.
+    """Prepares writes of one kind, each by itself.
 
     Args:
         kind: the kind.
@@ -183,21 +183,13 @@ class WriteEntity:
     def __init__(self, kind: Write) -> None:
         self.kind = kind
 
-    def __call__(self, call: Call) -> Operation:
-        """Return the write of a call, to be awaited.
-
-        Raises:
-            ServiceError: 400 or 415; awaiting it raises the others.
-        """
-        return SingleWrite(call, self.kind).run(call.request, call.resource.keys)
-
-    def plan(self, call: Call) -> "SingleWrite | None":
-        """Return the write of all requests with the words of a call, if these settle enough."""
-        return None if call.has_key_range else SingleWrite(call, self.kind)
+    def __call__(self, call: Call) -> "SingleWrite":
+        """Return the write of a call. Raises as `SingleWrite`."""
+        return SingleWrite(call, self.kind)
 
 
-class SingleWrite:
-    """A `PlannedOperation`: a write by itself, of one kind in one table.
+class SingleWrite(PreparedOperation):
+    """A write by itself, of one kind in one table.
 
     Args:
         call: one of its requests.
@@ -212,12 +204,13 @@ class SingleWrite:
     def __init__(self, call: Call, kind: Write) -> None:
         self._validated = ValidatedWrite(call, kind)
 
-    def at_once(self, request: Request, keys: Keys) -> Response | None:  # noqa: ARG002 - the interface has them
-        """See `PlannedOperation`: a write waits until it is durable."""
-        return None
+    @property
+    def lasts(self) -> bool:
+        """See `PreparedOperation`: not if the key decides on the permission."""
+        return not self._validated.call.has_key_range
 
-    async def run(self, request: Request, keys: Keys) -> Response:
-        """See `PlannedOperation`."""
+    async def respond(self, request: Request, keys: Keys) -> Response:
+        """See `PreparedOperation`: a write waits until it is durable."""
         validated = self._validated
         call = validated.call
         time_slice = call.time_slice()

@@ -11,7 +11,7 @@ Invariants:
   means. Matching takes time linear in the body: whatever a repetition took, it keeps.
 - The patterns of recently used accounts stay, whatever one account sends. The clients of one table share its patterns.
 - Memory is bounded: `ACCOUNTS_MAX` accounts of `TABLES_MAX` tables of `CHARACTERS_MAX` characters of expressions, and
-  those of evicted tables that a request plan still holds (`service.request_plan.PLANS_MAX`).
+  those of evicted tables that a cached plan still holds (`service.plans.PLANS_MAX`).
 - Making a pattern takes about a millisecond, so it takes `BODIES_PER_PATTERN` bodies of a table that no pattern
   matched. A client whose shapes never repeat pays a few per cent for patterns that are of no use.
 """

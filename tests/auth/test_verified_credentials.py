@@ -1,4 +1,4 @@
-"""Cached credentials: what each request has to present once more. The authenticator agrees in every case."""
+"""Verified credentials: what each further request has to present. The authenticator agrees in every case."""
 
 from email.utils import formatdate
 
@@ -6,9 +6,7 @@ import pytest
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.document import StoredAccount
-from lazulite.auth.authenticator import Authenticator
-from lazulite.auth.cached_credentials import CachedCredentials
-from lazulite.auth.grant import Grant
+from lazulite.auth.authenticator import Authenticator, VerifiedCredentials
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.auth.sas.dates import parse_sas_date
 from lazulite.protocol.addressing import Addressing
@@ -40,16 +38,19 @@ def _authenticator(clock: Clock) -> Authenticator:
     return Authenticator(AccountDirectory({"acct": ACCOUNT}), clock, _no_policies, TABLE_CREDENTIALS)
 
 
-async def _authenticate(authenticator: Authenticator, request: Request) -> Grant:
+async def _authenticate(authenticator: Authenticator, request: Request) -> VerifiedCredentials:
     parameters = parse_query_string(request.query)
     address = Addressing().locate(request)
     version = resolve_version(request.headers, parameters)
     return await authenticator.authenticate(ACCOUNT, request, address, parameters, version)
 
 
-async def _cached(authenticator: Authenticator, request: Request) -> CachedCredentials | None:
-    grant = await _authenticate(authenticator, request)
-    return authenticator.cacheable(ACCOUNT, request, parse_query_string(request.query), grant)
+def holds(credentials: VerifiedCredentials, request: Request, now: int = NOW) -> bool:
+    try:
+        credentials.check(request, now)
+    except ServiceError:
+        return False
+    return True
 
 
 def by_sas(**values: str) -> Request:
@@ -70,39 +71,44 @@ def by_key(path: str = PATH, key: int = 0, now: int = NOW, scheme: str = "Shared
 async def test_a_token_holds_in_its_time(days: int) -> None:
     clock = Clock()
     authenticator = _authenticator(clock)
-    cached = await _cached(authenticator, by_sas())
-    assert cached is not None
+    cached = await _authenticate(authenticator, by_sas())
+    assert cached.lasts
     clock.now = NOW + days * 86_400 * TICKS_PER_SECOND
-    assert cached.hold(by_sas(), clock.now) is (abs(days) < 2)
+    assert holds(cached, by_sas(), clock.now) is (abs(days) < 2)
     clock.now += TICKS_PER_SECOND if days > 0 else -TICKS_PER_SECOND
-    assert cached.hold(by_sas(), clock.now) is (abs(days) < 1)
+    assert holds(cached, by_sas(), clock.now) is (abs(days) < 1)
 
 
 async def test_a_token_does_not_hold_beside_an_authorization() -> None:
-    cached = await _cached(_authenticator(Clock()), by_sas())
-    assert cached is not None
+    cached = await _authenticate(_authenticator(Clock()), by_sas())
+    assert cached.lasts
     request = by_sas()
     request.headers = {"authorization": "SharedKey acct:AAAA"}
-    assert not cached.hold(request, NOW)
+    assert not holds(cached, request)
 
 
-async def test_a_token_of_some_addresses_is_not_cached() -> None:
-    assert await _cached(_authenticator(Clock()), by_sas(ip="192.0.2.1")) is None
+async def test_a_token_of_some_addresses_holds_for_these() -> None:
+    cached = await _authenticate(_authenticator(Clock()), by_sas(ip="192.0.2.1"))
+    assert cached.lasts
+    request = by_sas(ip="192.0.2.1")
+    assert holds(cached, request)
+    request.client = "192.0.2.2"
+    assert not holds(cached, request)
 
 
 @pytest.mark.parametrize("scheme", ["SharedKey", "SharedKeyLite"])
 async def test_each_request_is_signed_by_a_key_of_the_account(scheme: str) -> None:
     authenticator = _authenticator(Clock())
-    cached = await _cached(authenticator, by_key(scheme=scheme))
-    assert cached is not None
+    cached = await _authenticate(authenticator, by_key(scheme=scheme))
+    assert cached.lasts
     other = "/acct/orders(PartitionKey='p',RowKey='s')"
     for request in (by_key(scheme=scheme), by_key(other, scheme=scheme), by_key(other, 1, scheme=scheme)):
-        assert cached.hold(request, NOW)
+        assert holds(cached, request)
         await _authenticate(authenticator, request)
     stolen = by_key(scheme=scheme)
     stolen.path = other
     for request in (stolen, by_key(scheme=scheme, now=NOW - 901 * TICKS_PER_SECOND)):
-        assert not cached.hold(request, NOW)
+        assert not holds(cached, request)
         with pytest.raises(ServiceError):
             await _authenticate(authenticator, request)
 
@@ -111,32 +117,32 @@ async def test_each_request_is_signed_by_a_key_of_the_account(scheme: str) -> No
     "header", ["", "SharedKey", "SharedKey acct:", "SharedKey acct:A A", "SharedKey acct:é", "Bearer x"]
 )
 async def test_any_other_header_does_not_hold(header: str) -> None:
-    cached = await _cached(_authenticator(Clock()), by_key())
-    assert cached is not None
+    cached = await _authenticate(_authenticator(Clock()), by_key())
+    assert cached.lasts
     request = by_key()
     request.headers = {**request.headers, "authorization": header}
-    assert not cached.hold(request, NOW)
+    assert not holds(cached, request)
     request.headers = {"host": "h"}
-    assert not cached.hold(request, NOW)
+    assert not holds(cached, request)
 
 
 async def test_a_path_beyond_latin_1_does_not_hold() -> None:
-    cached = await _cached(_authenticator(Clock()), by_key())
-    assert cached is not None
+    cached = await _authenticate(_authenticator(Clock()), by_key())
+    assert cached.lasts
     request = by_key()
     request.path += "\u0100"
-    assert not cached.hold(request, NOW)
+    assert not holds(cached, request)
 
 
-async def test_another_spelling_of_the_path_goes_the_long_way() -> None:
-    """The authenticator tries the spellings that clients sign; cached credentials only the one that was sent."""
+async def test_another_spelling_of_the_path_does_not_hold() -> None:
+    """The authenticator tries the spellings that clients sign; credentials that last only the one that was sent."""
     authenticator = _authenticator(Clock())
-    cached = await _cached(authenticator, by_key())
-    assert cached is not None
+    cached = await _authenticate(authenticator, by_key())
+    assert cached.lasts
     signed = by_key()
     signed.path = PATH.replace("'", "%27")
-    await _authenticate(authenticator, signed)
-    assert not cached.hold(signed, NOW)
+    assert not (await _authenticate(authenticator, signed)).lasts
+    assert not holds(cached, signed)
 
 
 def test_an_account_is_current_while_it_is_the_same_object() -> None:

@@ -1,4 +1,4 @@
-"""Request plans: what finds one, what they hold, and how many there are."""
+"""Cached plans: what finds one, what they hold, and how many there are."""
 
 import re
 from collections.abc import Mapping
@@ -7,33 +7,42 @@ from dataclasses import fields
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
-from lazulite.auth.cached_credentials import CachedSas
-from lazulite.auth.sas.terms import Terms
+from lazulite.auth.authenticator import Granted
+from lazulite.auth.grant import SHARED_KEY_GRANT
+from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.fields import CHANGING, Fields
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import RequestVersion
+from lazulite.service.call import ServiceContext
 from lazulite.service.definition import ServiceDependencies
-from lazulite.service.request_plan import WORDS_BYTES_MAX, RequestPlan, RequestPlans, settled_request
-from lazulite.service.routing import Keys, Operation
+from lazulite.service.plans import KEY_BYTES_MAX, Plan, PlanCache, settled_request
+from lazulite.service.routing import Keys, PreparedOperation, Route
 from tests.fuzz.memory import MemoryEngine
 
+from .note_credentials import Note
+from .note_read import NoteCall
 from .notes import NoteService
 from .world import ACCOUNT, account_sas, note_sas
 
 KEYED = re.compile(r"(/\w+)\((\w)\)")
 
 
-class Nothing:
-    def at_once(self, _: Request, __: Keys) -> Response | None:
-        return None
-
-    def run(self, request: Request, keys: Keys) -> Operation:
+class Nothing(PreparedOperation):
+    def respond(self, _: Request, __: Keys) -> Response:
         raise NotImplementedError
 
 
-PLAN = RequestPlan(
-    DEVELOPMENT_ACCOUNT, CachedSas(Terms(None, None, None, False)), {}, RequestVersion("", ""), "", 0, Nothing()
+def nothing(_: object) -> Nothing:
+    return Nothing()
+
+
+DEPENDENCIES = ServiceDependencies(engine=MemoryEngine(system_clock), accounts=AccountDirectory({}, None))
+CONTEXT = ServiceContext(**DEPENDENCIES.shared("note"))
+ADDRESS = Addressing().locate(Request("GET", f"/{ACCOUNT}/n"))
+ROUTE: Route[NoteCall] = Route("note", "GET", "", "GetNothing", nothing, requires=None, varies=())
+PLAN = Plan(
+    DEVELOPMENT_ACCOUNT, Granted(SHARED_KEY_GRANT, lasts=True), {}, RequestVersion("", ""), ROUTE, 30, Nothing()
 )
 
 
@@ -41,18 +50,40 @@ def request(method: str = "GET", path: str = "/a(k)", headers: Mapping[str, str]
     return Request(method, path, headers=Fields.of(headers or {}), **more)  # type: ignore[arg-type]  # texts
 
 
-def plans(plans_max: int = 8, bytes_max: int = 1 << 20) -> RequestPlans:
-    return RequestPlans({"GET": (), "PUT": ("if-match",)}, KEYED, plans_max, bytes_max)
+def plans(plans_max: int = 8, bytes_max: int = 1 << 20) -> PlanCache:
+    return PlanCache({"GET": (), "PUT": ("if-match",)}, KEYED, plans_max, bytes_max)
+
+
+def put(known: PlanCache, request: Request) -> None:
+    cut = known.cut(request)
+    assert cut is not None
+    known.put(cut.key, PLAN)
+
+
+def find(known: PlanCache, request: Request) -> Keys | None:
+    """Return the keys of a request that has a plan."""
+    cut = known.cut(request)
+    return None if cut is None or known.find(cut.key) is None else cut.keys
+
+
+def caches(known: PlanCache, request: Request, keys: Keys = ("k",)) -> bool:
+    """Offer the plan of a request for a resource with these keys; return whether it is cached."""
+    cut = known.cut(request)
+    if cut is None:
+        return False
+    call = NoteCall(CONTEXT, request, ADDRESS, {}, "", SHARED_KEY_GRANT, Note("note", "n", keys), request.method)
+    known.offer(cut, PLAN, call)
+    return known.find(cut.key) is not None
 
 
 def test_the_same_words_find_their_plan() -> None:
     known = plans()
-    assert known.find(request()) is None
-    known.put(request(), PLAN)
-    assert known.find(request()) == (PLAN, ("k",))
-    assert known.find(request(path="/a(l)")) == (PLAN, ("l",))
+    assert find(known, request()) is None
+    put(known, request())
+    assert find(known, request()) == ("k",)
+    assert find(known, request(path="/a(l)")) == ("l",)
     changing = request(headers=dict.fromkeys(CHANGING, "x"))
-    assert known.find(changing) == (PLAN, ("k",))
+    assert find(known, changing) == ("k",)
 
 
 @pytest.mark.parametrize(
@@ -71,37 +102,37 @@ def test_the_same_words_find_their_plan() -> None:
 )
 def test_other_words_find_none(other: Request) -> None:
     known = plans()
-    known.put(request(), PLAN)
-    known.put(request(path="/a"), PLAN)
-    known.put(request("PUT", "/a"), PLAN)
+    put(known, request())
+    put(known, request(path="/a"))
+    put(known, request("PUT", "/a"))
     if other.path == "/a":
-        assert known.find(other) == (PLAN, ())
+        assert find(known, other) == ()
     else:
-        assert known.find(other) is None
+        assert find(known, other) is None
 
 
 def test_of_a_field_that_varies_only_its_presence_counts() -> None:
     known = plans()
-    put = request("PUT", headers={"if-match": "a", "host": "h"})
-    known.put(put, PLAN)
-    assert isinstance(put.headers, Fields)
-    put.headers.steady = (b"If-Match: other", b"host: h")
-    assert known.find(put) is not None
-    assert known.find(request("PUT", headers={"host": "h"})) is None
-    assert known.find(request("PUT", headers={"if-match": "a", "host": "i"})) is None
-    known.put(request("GET", headers={"if-match": "a"}), PLAN)
-    assert known.find(request("GET", headers={"if-match": "b"})) is None
+    with_condition = request("PUT", headers={"if-match": "a", "host": "h"})
+    put(known, with_condition)
+    assert isinstance(with_condition.headers, Fields)
+    with_condition.headers.steady = (b"If-Match: other", b"host: h")
+    assert find(known, with_condition) is not None
+    assert find(known, request("PUT", headers={"host": "h"})) is None
+    assert find(known, request("PUT", headers={"if-match": "a", "host": "i"})) is None
+    put(known, request("GET", headers={"if-match": "a"}))
+    assert find(known, request("GET", headers={"if-match": "b"})) is None
 
 
-def varying() -> RequestPlans:
-    return RequestPlans({"GET": (), "PUT": ()}, KEYED, parameters={"GET": "receipt"})
+def varying() -> PlanCache:
+    return PlanCache({"GET": (), "PUT": ()}, KEYED, parameters={"GET": "receipt"})
 
 
 def test_of_a_parameter_that_varies_only_its_presence_counts() -> None:
     known = varying()
-    known.put(request(query="sig=x&receipt=a&b=c"), PLAN)
-    assert known.find(request(query="sig=x&receipt=b%2B+&b=c")) == (PLAN, ("k", "b+ "))
-    assert known.find(request(query="sig=x&receipt=&b=c")) == (PLAN, ("k", ""))
+    put(known, request(query="sig=x&receipt=a&b=c"))
+    assert find(known, request(query="sig=x&receipt=b%2B+&b=c")) == ("k", "b+ ")
+    assert find(known, request(query="sig=x&receipt=&b=c")) == ("k", "")
     for other in (
         "sig=x&b=c",
         "sig=x&&b=c",
@@ -110,9 +141,9 @@ def test_of_a_parameter_that_varies_only_its_presence_counts() -> None:
         "sig=x&receipt=a'&b=c",
         "sig=x&receipt=a",
     ):
-        assert known.find(request(query=other)) is None
-    known.put(request("PUT", query="receipt=a"), PLAN)
-    assert known.find(request("PUT", query="receipt=b")) is None
+        assert find(known, request(query=other)) is None
+    put(known, request("PUT", query="receipt=a"))
+    assert find(known, request("PUT", query="receipt=b")) is None
 
 
 @pytest.mark.parametrize(
@@ -129,45 +160,45 @@ def test_of_a_parameter_that_varies_only_its_presence_counts() -> None:
 )
 def test_a_parameter_that_varies_comes_once_and_in_its_usual_spelling(query: str, takes: bool) -> None:
     known = varying()
-    assert [known.takes(request(query=query), ("k",)) for _ in range(2)] == [False, takes]
+    assert [caches(known, request(query=query)) for _ in range(2)] == [False, takes]
 
 
 def test_plans_are_bounded_in_number() -> None:
     known = plans(plans_max=8)
     for number in range(100):
-        known.put(request(query=str(number)), PLAN)
-        assert known.find(request(query="0")) is not None, "it is used all the time"
+        put(known, request(query=str(number)))
+        assert find(known, request(query="0")) is not None, "it is used all the time"
         assert len(known) <= 8
-    assert known.find(request(query="50")) is None
+    assert find(known, request(query="50")) is None
 
 
 def test_plans_are_bounded_in_bytes() -> None:
     known = plans(1000, bytes_max=200_000)
     for number in range(100):
-        known.put(request(query=f"{number:04000}"), PLAN)
+        put(known, request(query=f"{number:04000}"))
     assert 10 <= len(known) <= 200_000 // 8000
 
 
 def test_long_words_have_no_plan() -> None:
     known = plans()
-    for long in ({"query": "x" * WORDS_BYTES_MAX}, {"path": "/" + "x" * WORDS_BYTES_MAX}):
-        assert not known.takes(request(**long), ("k",))  # type: ignore[arg-type]  # texts
-    assert not known.takes(request(headers={"a": "x" * WORDS_BYTES_MAX}), ("k",))
-    assert [known.takes(request(headers={"a": "x"}), ("k",)) for _ in range(2)] == [False, True]
-    assert not any(known.takes(request("POST"), ("k",)) for _ in range(3)), "no route of that method has a plan"
+    for long in ({"query": "x" * KEY_BYTES_MAX}, {"path": "/" + "x" * KEY_BYTES_MAX}):
+        assert not caches(known, request(**long), ("k",))  # type: ignore[arg-type]  # texts
+    assert not caches(known, request(headers={"a": "x" * KEY_BYTES_MAX}), ("k",))
+    assert [caches(known, request(headers={"a": "x"}), ("k",)) for _ in range(2)] == [False, True]
+    assert not any(caches(known, request("POST"), ("k",)) for _ in range(3)), "no route of that method has a plan"
 
 
 def test_a_path_that_spells_its_keys_in_another_way_has_no_plan() -> None:
     for path, key in (("/a(%6B)", "k"), ("/a(k)", "l")):
         known = plans()
-        assert not any(known.takes(request(path=path), (key,)) for _ in range(3))
+        assert not any(caches(known, request(path=path), (key,)) for _ in range(3))
     plain = plans()
-    assert [plain.takes(request(path="/a"), ()) for _ in range(2)] == [False, True]
+    assert [caches(plain, request(path="/a"), ()) for _ in range(2)] == [False, True]
 
 
 def test_words_that_come_once_make_no_plan() -> None:
     known = plans(plans_max=8)
-    assert not any(known.takes(request(headers={"x-id": str(number)}), ("k",)) for number in range(100))
+    assert not any(caches(known, request(headers={"x-id": str(number)}), ("k",)) for number in range(100))
 
 
 def test_a_settled_request_holds_words_only() -> None:
@@ -207,7 +238,7 @@ async def test_a_route_without_a_plan_goes_the_long_way(notes: NoteService) -> N
         response = notes.respond(asked)
         assert not isinstance(response, Response)
         assert (await response).status == 201
-        assert asked.plan is None
+        assert not notes.plans.hits
 
 
 async def test_a_token_of_one_note_reads_no_other(notes: NoteService) -> None:
