@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from lazulite.engine.postgres.scan import IN_PARTITION
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.postgres.sql_pages import IN_PARTITION
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import Messages

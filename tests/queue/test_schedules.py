@@ -5,12 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from lazulite.protocol.clock import TICKS_PER_SECOND
-from lazulite.queue.messages import Messages
+from lazulite.queue.messages import Messages, RisingClock
 from lazulite.queue.model import moves
 from lazulite.queue.model.message import Message
 from lazulite.queue.model.moves import BarrierError, MoveMessages
 from lazulite.queue.model.receipt import Receipt
-from lazulite.queue.model.rising_clock import RisingClock
 from lazulite.queue.model.shard import Shard
 from lazulite.queue.model.sweep import BeginSweep
 from tests.torture.queue.mutations import move_whatever_is_there

@@ -1,4 +1,4 @@
-"""`lazulite.testing.server`: a server in a thread, for tests."""
+"""`lazulite.testing`: a server in a thread, for tests, and failures that are counted."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,8 @@ from azure.storage.queue import QueueServiceClient
 
 import lazulite.testing
 from lazulite.auth.accounts.switches import Switches
-from lazulite.engine.contract import DataDirectoryInUseError
+from lazulite.engine.contract import DataDirectoryInUseError, EngineUnavailableError
+from lazulite.testing.storage import NextFailures
 
 ALL = AccountSasPermissions(read=True, write=True, add=True, create=True)
 ENTITY = {"PartitionKey": "p", "RowKey": "r"}
@@ -198,3 +199,14 @@ def test_switches_of_an_account_change_without_a_new_key(storage: lazulite.testi
     assert switches("devstoreaccount1") == Switches(versioning=True, public_access=True)
     assert switches(storage.account(public_access=True).name) == Switches(public_access=True)
     assert switches("orders") == Switches(container_retention_days=7)
+
+
+def test_a_step_fails_as_often_as_was_asked_for_and_the_others_pass() -> None:
+    failpoints = NextFailures()
+    failpoints.fail("before_sync", 2)
+    for _ in range(2):
+        failpoints["before_write"]()
+        with pytest.raises(EngineUnavailableError, match="before_sync"):
+            failpoints["before_sync"]()
+    for failpoint in failpoints.values():
+        failpoint()

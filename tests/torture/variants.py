@@ -13,9 +13,9 @@ from lazulite.app import services, worker, worker_supervisor
 from lazulite.blob.requests.call import Context
 from lazulite.cli import main
 from lazulite.engine.content.contract import ContentId
-from lazulite.engine.content.file_writer import FileWriter
+from lazulite.engine.content.files import FileWriter
 from lazulite.engine.postgres.contents import statements
-from lazulite.engine.postgres.contents.writer import RowWriter
+from lazulite.engine.postgres.contents.store import RowWriter
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import engine as rocksdb
 from lazulite.engine.rocksdb.database import OpenDatabase

@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from lazulite.app.loopback_guard import LoopbackGuard
 from lazulite.app.servers import REQUEST_IDS, front, leave_all
 from lazulite.app.services import open_logs, open_services
 from lazulite.app.stores import Store, open_store
 from lazulite.app.telemetry import empty_metrics, store_readings
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.engine.contract import EngineError
-from lazulite.protocol.message import Service
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import EventualResponse, Request, Response, Service
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.admission.large_responses import large_responses
@@ -36,7 +36,7 @@ from lazulite.server.asgi.body import Message, Receive, Send
 from lazulite.server.middleware.health import PATH as HEALTH_PATH
 from lazulite.server.middleware.scheduling import Scheduled
 from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS, MetricsPage
-from lazulite.settings.config import ConfigError, Settings, accounts_from
+from lazulite.settings.config import ConfigError, Settings, accounts_from, is_loopback
 from lazulite.settings.extras import require_extra
 from lazulite.settings.tracing import trace_exporters_from
 
@@ -45,6 +45,34 @@ _OF_THE_HOST = ("cert", "key", "metrics_port")
 
 _ALL = ""
 """In place of a service's name: all services, distinguished by the hosts of requests."""
+
+
+class LoopbackGuard:
+    """A service that rejects clients of other machines with `AuthorizationFailure`, and hands on all others.
+
+    A request without a client's address passes: it came through a socket of this machine's file system.
+
+    Args:
+        inner: the service behind the guard.
+        guarded: whether the service has the public key now.
+    """
+
+    def __init__(self, inner: Service, guarded: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._guarded = guarded
+
+    def respond(self, request: Request) -> EventualResponse:
+        """See `Service`."""
+        if self._passes(request):
+            return self._inner.respond(request)
+        return self._inner.reject(request, ServiceError("AuthorizationFailure"))
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """See `Service`."""
+        return self._inner.reject(request, error)
+
+    def _passes(self, request: Request) -> bool:
+        return not request.client or is_loopback(request.client) or not self._guarded()
 
 
 def create_app(

@@ -1,4 +1,8 @@
-"""The messages of all queues: put, get, peek, update, delete, count, and the removal of expired ones."""
+"""The messages of all queues: put, get, peek, update, delete, count, and the removal of expired ones.
+
+A process notes where the messages are that it has handed out, so that their deletion needs no read before its commit.
+Such a note is a hint, as the commit decides; the oldest ones are forgotten. The time of a process never steps back.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,14 +16,14 @@ from lazulite.engine.contract import Clock, Engine, SpaceDroppedError
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.model.expirations import Due, Expirations
-from lazulite.queue.model.held import HeldPlaces
 from lazulite.queue.model.lookahead import Homes, LookAhead, ReadAheadBudget, everywhere
-from lazulite.queue.model.message import Message
+from lazulite.queue.model.message import Message, Place
 from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
 from lazulite.queue.model.receipt import Receipt
-from lazulite.queue.model.rising_clock import RisingClock
 from lazulite.queue.model.shard import Shard
 from lazulite.queue.model.shard_sweep import TOGETHER_MAX
+
+HELD_MAX = 8192
 
 QUEUES_MAX = 512
 """So many queues are known at a time, as far as they are idle. Each may have read ahead 256 KiB."""
@@ -29,6 +33,43 @@ _VERSION_BITS, _VERSION_4 = 0xF << 76 | 3 << 62, 4 << 76 | 2 << 62
 """The bits of a UUID that tell its kind, and their values in a random one (RFC 9562, section 5.4)."""
 _PEEK_BYTES_MAX = 1 << 22
 """More bytes than the texts of a peek have."""
+
+
+class HeldPlaces:
+    """The places of messages by receipt."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[UUID, Receipt], tuple[int, Place]] = {}
+
+    def hold(self, messages: Sequence[Message]) -> None:
+        """Cache messages."""
+        places = self._places
+        for message in messages:
+            places[message.id, Receipt(message.visible, message.changes)] = message.expires, message.place
+        while len(places) > HELD_MAX:
+            del places[next(iter(places))]
+
+    def take(self, message: UUID, receipt: Receipt, now: int) -> Place | None:
+        """Return the place of a message that has not expired, and forget it; None if it is not known."""
+        expires, place = self._places.pop((message, receipt), (0, None))
+        return place if expires > now else None
+
+
+class RisingClock:
+    """A clock that stands still while another one steps back.
+
+    Args:
+        clock: the other one.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._latest = 0
+
+    def __call__(self) -> int:
+        """Return the time in ticks."""
+        self._latest = max(self._latest, self._clock())
+        return self._latest
 
 
 class _Known(NamedTuple):

@@ -1,17 +1,21 @@
-"""A server in a thread of this process, with its own event loop, for as long as a test needs it."""
+"""A server in a thread of this process, with its own event loop, for as long as a test needs it.
+
+The next writes of an embedded store can be made to fail.
+"""
 
 import asyncio
 import hashlib
 import threading
 import uuid
 from base64 import b64encode
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from lazulite.app.servers import open_servers
 from lazulite.app.stores import open_store
@@ -20,19 +24,52 @@ from lazulite.auth.accounts.account import Account as ServedAccount
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.switches import Switches
 from lazulite.cli.connection_string import connection_string, path_style
-from lazulite.engine.contract import Clock
+from lazulite.engine.contract import Clock, EngineUnavailableError
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock
 from lazulite.server.lifecycle import run
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import BLOB, DEFAULT_HOST, QUEUE, TABLE
 from lazulite.settings.config import Settings
-from lazulite.testing.failpoints import NextFailures, Step
+
+Step = Literal["before_write", "before_sync", "after_sync"]
+"""A step of a flush: see `engine.rocksdb.database.Failpoints`."""
 
 _LIMITS = Limits(drain_seconds=2, first_request_seconds=0)
 """The end of a test waits for a request in flight, and for nothing else."""
 _ENGINE = RocksSettings(recovery_retry_seconds=0.001)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class NextFailures(dict[str, Callable[[], None]]):
+    """Failpoints that each fail as often as they are asked to, and pass otherwise. Safe in threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._armed: dict[str, deque[None]] = {step: deque() for step in get_args(Step)}
+        for step, armed in self._armed.items():
+            self[step] = self._failpoint(step, armed)
+
+    def fail(self, step: Step, count: int) -> None:
+        """Make a step fail the next `count` times.
+
+        Raises:
+            ValueError: there is no such step.
+        """
+        if step not in self._armed:
+            raise ValueError(f"no step {step!r}: choose from {', '.join(self._armed)}")
+        self._armed[step].extend([None] * count)
+
+    @staticmethod
+    def _failpoint(step: str, armed: "deque[None]") -> Callable[[], None]:
+        def fail() -> None:
+            try:
+                armed.pop()
+            except IndexError:
+                return
+            raise EngineUnavailableError(f"failed {step}, as a test asked for")
+
+        return fail
 
 
 class Account(NamedTuple):

@@ -1,11 +1,12 @@
-"""Contents as files: durability, generations, damage, and the search after a crash."""
+"""Contents as files: durability, generations, damage, the search after a crash, and one sync for all that wait."""
 
 import asyncio
 import errno
 import os
 import threading
 import zlib
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 
@@ -24,9 +25,12 @@ from lazulite.engine.content.contract import (
 )
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.content.inspection import read_whole
+from lazulite.engine.content.space_files import GroupedSync
 from lazulite.engine.contract import EngineUnavailableError
 
 from .test_contract import OWNER, get, put, sample
+
+Cache = Callable[[pytest.MonkeyPatch], None]
 
 
 class Rows:
@@ -131,7 +135,6 @@ def cached(_: pytest.MonkeyPatch) -> None:
     """Leave the kernel as it is: it has just got the bytes."""
 
 
-Cache = Callable[[pytest.MonkeyPatch], None]
 caches = pytest.mark.parametrize("cache", [cached, never_cached, partly_cached, not_supported, not_linux])
 
 
@@ -571,3 +574,46 @@ async def test_a_reader_that_leaves_while_a_thread_reads_leaves_the_file_closed_
     monkeypatch.setattr(SealedFile, "read", read_late)
     await pause.leave(store, content)
     assert [file._file.closed for file in read_open] == [True]
+
+
+@pytest.fixture(name="worker")
+def _worker() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as worker:
+        yield worker
+
+
+async def test_calls_during_a_sync_share_the_next_one(worker: ThreadPoolExecutor) -> None:
+    began: asyncio.Queue[None] = asyncio.Queue()
+    loop, go_on, count = asyncio.get_running_loop(), threading.Semaphore(0), 0
+
+    def sync() -> None:
+        nonlocal count
+        count += 1
+        loop.call_soon_threadsafe(began.put_nowait, None)
+        go_on.acquire()
+
+    grouped = GroupedSync(sync, worker)
+    first = asyncio.create_task(grouped())
+    await began.get()
+    others = [asyncio.create_task(grouped()) for _ in range(10)]
+    go_on.release()
+    await first
+    await began.get()
+    assert not any(other.done() for other in others)
+    go_on.release()
+    await asyncio.gather(*others)
+    assert count == 2
+
+
+async def test_a_failure_reaches_its_callers_and_ends_there(worker: ThreadPoolExecutor) -> None:
+    fails = True
+
+    def sync() -> None:
+        if fails:
+            raise OSError("no")
+
+    grouped = GroupedSync(sync, worker)
+    found = await asyncio.gather(grouped(), grouped(), return_exceptions=True)
+    assert [str(error) for error in found] == ["no", "no"]
+    fails = False
+    await grouped()

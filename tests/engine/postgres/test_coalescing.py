@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lazulite.engine.postgres import batch_window, conditional_writes, request_batcher
+from lazulite.engine.postgres import conditional_writes, request_batcher
 from lazulite.engine.postgres.sql_statements import APPLY, INSERT, REPLACE
 from lazulite.engine.precondition import Expect
 from tests.engine.postgres.conftest import Open, by_statements, statements_of
@@ -56,7 +56,7 @@ async def test_waiting_write_is_committed_with_its_partition(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if no other write follows, and if other commits keep the partition locked."""
-    monkeypatch.setattr(batch_window, "_IN_FLIGHT_MAX", 1)
+    monkeypatch.setattr(request_batcher, "_IN_FLIGHT_MAX", 1)
     engine = open_engine()
     gates = Gates(engine, monkeypatch)
     await engine.start()

@@ -14,7 +14,8 @@ from lazulite.engine.content.contract import (
     Owner,
 )
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
-from lazulite.engine.postgres.contents import statements, windows, writer
+from lazulite.engine.postgres.contents import statements, windows
+from lazulite.engine.postgres.contents import store as store_module
 from lazulite.engine.postgres.contents.store import PostgresContents
 from lazulite.engine.postgres.engine import PostgresEngine
 from tests.engine.content.test_contract import OWNER, get, put, sample
@@ -148,7 +149,7 @@ async def test_a_writer_that_was_swept_adds_nothing(store: PostgresContents) -> 
 
 
 async def test_a_slow_writer_has_another_hour(store: PostgresContents, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "TOUCH_SECONDS", 0)
+    monkeypatch.setattr(store_module, "TOUCH_SECONDS", 0)
     slow = await store.create(OWNER)
     execute(AGE)
     await slow.write(sample(WINDOW_BYTES))

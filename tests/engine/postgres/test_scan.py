@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.ordinal import ordinal
 from lazulite.engine.postgres import scan as module
-from lazulite.engine.postgres import sql_pages
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.keys import PREFIX_BYTES
 from lazulite.engine.postgres.settings import PostgresSettings
@@ -144,7 +143,7 @@ async def test_a_page_is_one_statement(settings: PostgresSettings, monkeypatch: 
     await engine.commit(1, "p", names, lambda *_: dict.fromkeys(names, b"x"))
     sent = statements_of(engine, monkeypatch)
     assert len(await found(engine, [KeyRange(("p", ""), ("p\0", ""))], 1001)) == 1001
-    assert sent == [sql_pages.IN_PARTITION]
+    assert sent == [module.IN_PARTITION]
     await engine.close()
 
 
@@ -158,13 +157,13 @@ async def test_a_page_over_partitions_reads_keys_first_and_no_values_that_it_has
         await engine.commit(1, partition, rows, lambda *_, rows=rows: dict.fromkeys(rows, b"x"))
     sent = statements_of(engine, monkeypatch)
     assert len(await found(engine, [KeyRange(("", ""), None)], 8)) == 8
-    assert sent == [sql_pages.KEYS_IN_SPACE, sql_pages.VALUES_IN_SPACE]
+    assert sent == [module.KEYS_IN_SPACE, module.VALUES_IN_SPACE]
     del sent[:]
     assert len(await found(engine, [KeyRange(("p", "1"), None)], 5)) == 5
-    assert sent == [sql_pages.KEYS_IN_SPACE, sql_pages.IN_PARTITION]
+    assert sent == [module.KEYS_IN_SPACE, module.IN_PARTITION]
     del sent[:]
     assert await found(engine, [KeyRange(("r", ""), None)], 8) == []
-    assert sent == [sql_pages.KEYS_IN_SPACE]
+    assert sent == [module.KEYS_IN_SPACE]
     await engine.close()
 
 
@@ -178,7 +177,7 @@ async def test_rows_that_come_between_keys_and_values_do_not_end_a_page_early(
 
     async def disturbed(statement: str, *arguments: object, **more: Any) -> object:
         answer = await fetch(statement, *arguments, **more)
-        if statement == sql_pages.KEYS_IN_SPACE:
+        if statement == module.KEYS_IN_SPACE:
             await engine.commit(1, "01", ["r"], lambda *_: {"r": b"y"})
             await engine.commit(1, "02", ["r"], lambda *_: {"r": None})
         return answer

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from lazulite.engine.contract import KeyRange
-from lazulite.engine.postgres import batch_window
+from lazulite.engine.postgres import request_batcher
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.precondition import Expect
 from tests.engine.postgres.conftest import Open
@@ -34,7 +34,7 @@ class Scripts:
 @pytest.fixture(name="started")
 async def _started(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> tuple[PostgresEngine, Scripts]:
     """An engine that has one script in flight at a time."""
-    monkeypatch.setattr(batch_window, "_IN_FLIGHT_MAX", 1)
+    monkeypatch.setattr(request_batcher, "_IN_FLIGHT_MAX", 1)
     engine = open_engine(scripts=True)
     await engine.start()
     return engine, Scripts(engine, monkeypatch)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lazulite.engine.postgres import page_reads, script_statements, sql_pages, sql_statements
+from lazulite.engine.postgres import page_reads, scan, script_statements, sql_statements
 from lazulite.engine.postgres.sql_scripts import (
     Place,
     RowBeginning,
@@ -49,12 +49,12 @@ PLANS = {
         page_reads.PAGES,
         "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[''::bytea], ARRAY['z'::bytea], ARRAY[10::bigint], 1000",
     ),
-    "page in a partition": (sql_pages.IN_PARTITION, "1, 10, 1000, 'p', '', 'z'"),
-    "page in a space": (sql_pages.IN_SPACE, "1, 10, 1000, 'p', '', 'z', ''"),
-    "keys in a space": (sql_pages.KEYS_IN_SPACE, "1, 10, 'p', '', 'z', ''"),
-    "values in a space": (sql_pages.VALUES_IN_SPACE, "1, 10, 'p', '', 'z', ''"),
-    "group of rows": (sql_pages.ROW_GROUP, "1, 10, 1000, 'p', 'a', 'b', 'a', 'b'"),
-    "group of partitions": (sql_pages.PARTITION_GROUP, "1, 10, 1000, 'a', 'b', 'a', '', 'b', ''"),
+    "page in a partition": (scan.IN_PARTITION, "1, 10, 1000, 'p', '', 'z'"),
+    "page in a space": (scan.IN_SPACE, "1, 10, 1000, 'p', '', 'z', ''"),
+    "keys in a space": (scan.KEYS_IN_SPACE, "1, 10, 'p', '', 'z', ''"),
+    "values in a space": (scan.VALUES_IN_SPACE, "1, 10, 'p', '', 'z', ''"),
+    "group of rows": (scan.ROW_GROUP, "1, 10, 1000, 'p', 'a', 'b', 'a', 'b'"),
+    "group of partitions": (scan.PARTITION_GROUP, "1, 10, 1000, 'a', 'b', 'a', '', 'b', ''"),
 }
 
 
@@ -103,7 +103,7 @@ UNSET = {
     "get each": [reported(sql_statements.GET_EACH, "1", "'big'", "'000007'", "0")],
     "read one": [reported(sql_statements.READ_ONE, "1", "'big'", "ARRAY['000007'::bytea, '019999']")],
     "lock": [reported(sql_statements.LOCK, "1", "'big'")],
-    "page in a partition": [reported(sql_pages.IN_PARTITION, "1", "9", "1000000", "'big'", "'000007'", "'019999'")],
+    "page in a partition": [reported(scan.IN_PARTITION, "1", "9", "1000000", "'big'", "'000007'", "'019999'")],
     "apply": _SCRIPT.split(";\n"),
     "write": write_script([[_WRITE, _DELETE]], 9).split(";\n"),
 }

@@ -1,16 +1,33 @@
-"""What a group shows while a group is on its way to the disk: `durable_within` against `durable`, key by key."""
+"""What a group shows while a group is on its way to the disk: `durable_within` against `durable`, key by key.
+
+Commits that read in several steps decide on the latest values all the same.
+"""
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
+from lazulite.engine.contract import CommitFunction, EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
+from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.worker_thread import WorkerThread
+from lazulite.protocol.clock import system_clock
+
+from .failing import Failpoints, writable_again
 
 KEYS = [b"a", b"b", b"b\0", b"c", b"d", b"e"]
 FLUSHING = [(b"a", b"1", b"2"), (b"b", None, b"new"), (b"c", b"3", None), (b"e", b"5", b"6")]
 OPEN = [(b"c", None, b"open"), (b"d", b"4", b"open")]
+
+SMALL = RocksSettings(
+    read_bytes_max=100, recovery_retry_seconds=0.001, stall_retry_seconds=0.001, stall_seconds_max=0.01
+)
+ROWS = ["a", "b", "c", "d", "e"]
+OLD = b"old" * 50
 
 
 @pytest.mark.parametrize(
@@ -46,3 +63,123 @@ async def test_ranges_show_what_their_keys_show(ranges: list[Bounds]) -> None:
         await flushed
         assert found == expected
         assert group.durable_within(ranges) == {}
+
+
+@pytest.fixture(name="failpoints")
+def _failpoints() -> Failpoints:
+    return Failpoints()
+
+
+@pytest.fixture(name="engine")
+async def _engine(tmp_path: Path, failpoints: Failpoints) -> AsyncIterator[RocksEngine]:
+    engine = RocksEngine.open(tmp_path / "store", system_clock, SMALL, failpoints=failpoints)
+    for row in ROWS:
+        await engine.commit(1, "p", [row], write({row: OLD}))
+    yield engine
+    failpoints.armed.clear()
+    await engine.close()
+
+
+def write(changes: Mapping[str, bytes | None]) -> CommitFunction:
+    return lambda current, timestamp: changes
+
+
+class Seen:
+    """Notes what it is shown, and writes the first row."""
+
+    def __init__(self) -> None:
+        self.values: list[list[bytes | None]] = []
+
+    def __call__(self, current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+        self.values.append(list(current))
+        return {"a": b"seen"}
+
+
+async def begun(engine: RocksEngine, decide: CommitFunction, rows: Sequence[str] = ROWS) -> asyncio.Task[int]:
+    """Return a commit that has read its first row, and not its last."""
+    commit = asyncio.create_task(engine.commit(1, "p", rows, decide))
+    await asyncio.sleep(0)
+    return commit
+
+
+async def test_a_commit_of_large_rows_lets_others_run_between_its_reads(engine: RocksEngine) -> None:
+    iterations, seen = 0, Seen()
+
+    async def count() -> None:
+        nonlocal iterations
+        while not seen.values:
+            iterations += 1
+            await asyncio.sleep(0)
+
+    await asyncio.gather(engine.commit(1, "p", ROWS, seen), count())
+    assert seen.values == [[OLD] * 5]
+    assert iterations >= len(ROWS)
+    assert await engine.get(1, "p", "a") == b"seen"
+
+
+async def test_a_commit_of_small_rows_is_one_step(engine: RocksEngine) -> None:
+    seen = Seen()
+    await begun(engine, seen, ["x", "y", "z"])
+    assert seen.values == [[None] * 3]
+
+
+async def test_a_change_that_is_durable_before_the_last_read_is_seen(
+    engine: RocksEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, durable = Seen(), asyncio.Event()
+    sleep = asyncio.sleep
+
+    async def held(seconds: float) -> None:
+        await (durable.wait() if asyncio.current_task() is commit else sleep(seconds))
+
+    monkeypatch.setattr(asyncio, "sleep", held)
+    commit = asyncio.create_task(engine.commit(1, "p", ROWS, seen))
+    await sleep(0)
+    await engine.commit(1, "p", ["a"], write({"a": b"new"}))
+    await engine.commit(1, "p", ["a"], write({"a": b"newer"}))
+    durable.set()
+    await commit
+    assert seen.values == [[b"newer", OLD, OLD, OLD, OLD]]
+
+
+async def test_a_row_named_twice_is_shown_twice(engine: RocksEngine) -> None:
+    seen = Seen()
+    await engine.commit(1, "p", ["a", "b", "a"], seen)
+    assert seen.values == [[OLD] * 3]
+
+
+async def test_a_drop_between_two_reads_rejects_the_commit(engine: RocksEngine) -> None:
+    seen = Seen()
+    commit = await begun(engine, seen)
+    drop = asyncio.create_task(engine.drop(1))
+    with pytest.raises(SpaceDroppedError):
+        await commit
+    await drop
+    assert seen.values == []
+
+
+async def test_a_commit_that_read_what_was_rejected_is_rejected(engine: RocksEngine, failpoints: Failpoints) -> None:
+    failpoints.fail("before_write", "Result incomplete: Write stall")
+    seen = Seen()
+    first = asyncio.create_task(engine.commit(1, "p", ["a"], write({"a": bytes(200)})))
+    await asyncio.sleep(0)
+    with engine._lifecycle.opened().group_commit.read_ahead() as reads:
+        reads.add(b"key", b"never")
+        with pytest.raises(EngineUnavailableError):
+            await first
+        with pytest.raises(EngineUnavailableError):
+            reads.values([b"key"])
+    failpoints.armed.clear()
+    await writable_again(engine)
+    await engine.commit(1, "p", ROWS, seen)
+    assert seen.values == [[OLD] * 5]
+
+
+async def test_a_closing_store_rejects_a_commit_between_its_reads(engine: RocksEngine) -> None:
+    seen = Seen()
+    commit = await begun(engine, seen)
+    close = asyncio.create_task(engine.close())
+    with pytest.raises(EngineUnavailableError):
+        await commit
+    await close
+    assert seen.values == []

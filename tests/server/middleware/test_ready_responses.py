@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lazulite.app.loopback_guard import LoopbackGuard
+from lazulite.app.application import LoopbackGuard
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import EventualResponse, Request, Response, Service, response_of
 from lazulite.server.admission.scheduler import FairScheduler

@@ -1,10 +1,11 @@
-"""The contents of one space, as files in generations.
+"""The contents of one space, as files in generations, with one sync for all that wait for it.
 
 Invariant: the files of a dropped space are not reachable, and nothing is created there.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from lazulite.engine.content import generations
 from lazulite.engine.content.content_file import SealedFile
 from lazulite.engine.content.contract import Claim, ContentMissingError
 from lazulite.engine.content.generations import FILES_MAX, Generation
-from lazulite.engine.content.grouped_sync import GroupedSync
 from lazulite.engine.content.linked_file import copy_file, open_claimed, remove_file
 from lazulite.engine.content.process_slots import ProcessSlots
 from lazulite.engine.content.worker import Remover, Worker, unavailable
@@ -20,6 +20,35 @@ from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.engine.durable_files import make_private, sync_directory
 
 _DROPPED = "the space of the content was dropped"
+
+
+class GroupedSync:
+    """Runs a sync in a thread. Calls that come while it runs share the next one.
+
+    Args:
+        sync: makes all that was done before it began durable; may raise `OSError`.
+        worker: runs it.
+    """
+
+    def __init__(self, sync: Callable[[], None], worker: Executor) -> None:
+        self._sync = sync
+        self._worker = worker
+        self._turn = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None
+
+    async def __call__(self) -> None:
+        """Return when a sync that began after this call has ended. Raises as the sync does."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._run())
+            # Its waiters may all have been cancelled: then there is no caller for its exception.
+            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(self._next)
+
+    async def _run(self) -> None:
+        async with self._turn:
+            # A call from here on comes too late for this sync.
+            self._next = None
+            await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
 
 
 class SpaceFiles:

@@ -1,9 +1,18 @@
-"""The parts of a database's engine, as the kind of database needs them."""
+"""The parts of a database's engine, as the kind of database needs them.
+
+Actions in the background are each repeated after a time; an unavailable database stops none of them.
+
+The health of a Citus cluster is durable writes on each node, of which one suffices. The reference tables are on every
+node, so a write to one of them fails while any node is away. These writes go to a version row of each node instead, in
+a space of their own.
+"""
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
 
+from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres import schema
-from lazulite.engine.postgres.citus.health import ClusterHealth
 from lazulite.engine.postgres.citus.shard_map import LOOK, ShardMap
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.conditional_writes import ConditionalWrites
@@ -16,14 +25,95 @@ from lazulite.engine.postgres.partition_commit import PartitionCommits
 from lazulite.engine.postgres.partition_io import ScriptIo, StatementIo
 from lazulite.engine.postgres.partition_locks import PartitionLocks
 from lazulite.engine.postgres.pending_write import RowWrites
-from lazulite.engine.postgres.periodic import Periodic
 from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.scripted_writes import ScriptedWrites
 from lazulite.engine.postgres.settings import PostgresSettings
 
+Action = Callable[[], Awaitable[object]]
+
+SPACE = -1
+"""No space of the store has this number."""
+
+_WRITE = """
+INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ($1, $2, 0)
+ON CONFLICT (space, partition_key) DO UPDATE SET stamp = excluded.stamp
+"""
+
 _COMMIT_RATIO = 1.25
 """Bound on a partition commit, in times of a statement, so that callers learn of a silent database in time."""
+
+
+class Periodic:
+    """Repeats actions in a task each, since one of them may take long.
+
+    Args:
+        actions: they are called in no order.
+        seconds: the pause before each call.
+
+    Attributes:
+        tasks: those of the actions, while they are repeated.
+    """
+
+    def __init__(self, actions: tuple[Action, ...], seconds: float) -> None:
+        self._actions = actions
+        self._seconds = seconds
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin with the first pause."""
+        self.tasks = [asyncio.create_task(self._repeated(action)) for action in self._actions]
+
+    async def close(self) -> None:
+        """Cancel the actions."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    async def _repeated(self, action: Action) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            with contextlib.suppress(EngineError):  # The database is unavailable; the next round tries again.
+                await action()
+
+
+class ClusterHealth:
+    """Writes to each node.
+
+    Args:
+        pool: connections to the coordinator.
+        shards: where partitions are.
+
+    Attributes:
+        away: the addresses of the nodes that took no write at the last check.
+    """
+
+    def __init__(self, pool: Pool, shards: ShardMap) -> None:
+        self._pool = pool
+        self._shards = shards
+        self.away: tuple[str, ...] = ()
+
+    async def check_writable(self) -> None:
+        """Return if one node takes writes.
+
+        Raises:
+            EngineError: none does.
+        """
+        samples = self._shards.samples()
+        outcomes = await asyncio.gather(*map(self._write, samples.values()))
+        failures = [outcome for outcome in outcomes if outcome is not None]
+        if len(failures) == len(outcomes):
+            raise failures[0]
+        self.away = tuple(
+            sorted(self._shards.address(node) for node, failed in zip(samples, outcomes, strict=True) if failed)
+        )
+
+    async def _write(self, partition_key: bytes) -> EngineError | None:
+        try:
+            await self._pool.fetch(_WRITE, SPACE, partition_key, partition=partition_key)
+        except EngineError as error:
+            return error
+        return None
 
 
 class Components:

@@ -1,7 +1,12 @@
-"""An open database with its group commit. Both have the same lifetime."""
+"""An open database with its group commit. Both have the same lifetime.
 
+A write is tried again while RocksDB stalls writes, bounded in time and off the event loop.
+"""
+
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from rocksdict import Rdict
 
@@ -10,12 +15,12 @@ from lazulite.engine.key_encoding import META_PREFIX
 from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup
 from lazulite.engine.rocksdb.errors import STORE_ERRORS, StalledError, unavailable
 from lazulite.engine.rocksdb.flush_stats import FlushObserver, ObservedFlush
-from lazulite.engine.rocksdb.group_commit import GroupCommit
+from lazulite.engine.rocksdb.group_commit import GroupCommit, ReadAhead
 from lazulite.engine.rocksdb.options import RocksSettings, write_options
-from lazulite.engine.rocksdb.read_ahead import ReadAhead
 from lazulite.engine.rocksdb.rollback_journal import Batch, batches
 from lazulite.engine.rocksdb.worker_thread import WorkerThread
-from lazulite.engine.rocksdb.write_stall import retry_while_stalled
+
+T = TypeVar("T")
 
 Failpoints = Mapping[str, Callable[[], None]]
 """Functions to call at the failpoints that `group_commit` names, for tests: `before_write` on the event loop,
@@ -34,6 +39,29 @@ STATISTICS = {
     "writes_stopped": "rocksdb.is-write-stopped",
 }
 """The names in `OpenDatabase.statistics`, and RocksDB's. Indexes, filters and the log are not among the bytes."""
+
+
+async def retry_while_stalled(settings: RocksSettings, timer: Callable[[], float], attempt: Callable[[], T]) -> T:
+    """Attempt a write until RocksDB no longer stalls it, for at most `settings.stall_seconds_max`.
+
+    Args:
+        settings: bound and interval of the retries.
+        timer: returns seconds.
+        attempt: makes the whole write, and raises `StalledError` if RocksDB did none of it.
+
+    Raises:
+        StalledError: the bound is reached.
+    """
+    deadline: float | None = None
+    while True:
+        try:
+            return attempt()
+        except StalledError:
+            now = timer()
+            deadline = deadline or now + settings.stall_seconds_max
+            if now >= deadline:
+                raise
+        await asyncio.sleep(settings.stall_retry_seconds)
 
 
 class OpenDatabase:

@@ -22,6 +22,9 @@ Consequences:
 - After a failure the group commit is never used again. The database is opened anew, and its recovery puts whatever
   survived into synced files.
 - The drop of a space has no undo. Until it is durable, `until_durable` covers all keys of the space, and readers wait.
+- A commit reads, decides and joins the open group in one step of the event loop, so that no other commit comes between.
+  If its reads are too large for one step, a read-ahead reads the values in several steps before that one. The group
+  commit tells it of the commits that join meanwhile.
 """
 
 import asyncio
@@ -32,7 +35,6 @@ from contextlib import asynccontextmanager, contextmanager
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup, KeyChange, Unchanged
 from lazulite.engine.rocksdb.errors import StalledError, unavailable
-from lazulite.engine.rocksdb.read_ahead import ReadAhead
 from lazulite.engine.rocksdb.worker_thread import WorkerThread
 
 Bounds = tuple[bytes, bytes]
@@ -40,6 +42,40 @@ Bounds = tuple[bytes, bytes]
 
 GROUP_BYTES_MAX = 1 << 20
 """A group of this size accepts no more commits, so that writing it never holds the event loop for long."""
+
+
+class ReadAhead:
+    """The latest values of the keys read so far."""
+
+    __slots__ = ("_rejected", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes | None] = {}
+        self._rejected: EngineError | None = None
+
+    def add(self, key: bytes, value: bytes | None) -> None:
+        """Add a key with its latest value."""
+        self._values[key] = value
+
+    def follow(self, changed: Iterable[KeyChange]) -> None:
+        """Take in the changes of another commit."""
+        for key, _, after in changed:
+            if key in self._values:
+                self._values[key] = after
+
+    def reject(self, error: EngineError) -> None:
+        """Take in that commits whose changes may be among the values were rejected."""
+        self._rejected = error
+
+    def values(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the latest values of keys that were added.
+
+        Raises:
+            EngineUnavailableError: they were rejected.
+        """
+        if self._rejected is not None:
+            raise unavailable(self._rejected)
+        return [self._values[key] for key in keys]
 
 
 class GroupCommit:

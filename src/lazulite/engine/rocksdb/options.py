@@ -38,7 +38,7 @@ class RocksSettings:
     write_bytes_max: int = 2 * MIB
     """A larger commit group is written as several batches, see `rollback_journal`."""
     read_bytes_max: int = 2 * MIB
-    """A commit that reads more does so in several steps, see `read_ahead`."""
+    """A commit that reads more does so in several steps, see `group_commit`."""
     slice_rows_max: int = 256
     slice_keys_max: int = 1024
     """A list reads up to so many keys in vain before it jumps over the rest of a long prefix."""

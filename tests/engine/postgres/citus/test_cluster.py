@@ -18,7 +18,7 @@ import pytest
 
 from lazulite.engine.content.contract import WINDOW_BYTES
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, StoreUnusableError
-from lazulite.engine.postgres import batch_window, sql_pages, sql_statements
+from lazulite.engine.postgres import request_batcher, scan, sql_statements
 from lazulite.engine.postgres.citus import worker_plans
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
@@ -53,9 +53,9 @@ SCRIPTS = {
     "insert": write_script([[RowWrite(PLACE, CHANGES[0], ABSENT)]], 9),
     "write": write_script([[RowWrite(PLACE, CHANGES[0], PRESENT), RowWrite(PLACE, CHANGES[1], PRESENT)]], 9),
 }
-ONE_SHARD = (sql_statements.GET_EACH, sql_statements.READ_ONE, sql_pages.IN_PARTITION, sql_pages.ROW_GROUP)
+ONE_SHARD = (sql_statements.GET_EACH, sql_statements.READ_ONE, scan.IN_PARTITION, scan.ROW_GROUP)
 ARGUMENTS = dict(PLANS.values())
-ALL_SHARDS = (sql_pages.KEYS_IN_SPACE, sql_pages.VALUES_IN_SPACE, sql_pages.PARTITION_GROUP)
+ALL_SHARDS = (scan.KEYS_IN_SPACE, scan.VALUES_IN_SPACE, scan.PARTITION_GROUP)
 
 
 @pytest.fixture(name="dsn")
@@ -116,7 +116,7 @@ async def test_each_statement_of_a_script_goes_to_one_shard(engine: PostgresEngi
 async def test_so_does_each_statement_of_writes_that_share_a_script(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_window, "_IN_FLIGHT_MAX", 1)
+    monkeypatch.setattr(request_batcher, "_IN_FLIGHT_MAX", 1)
     sent: list[str] = []
     run = engine._pool.run
 
@@ -150,7 +150,7 @@ FROM generate_series(1, 6000) AS number
 """
 
 
-@pytest.mark.parametrize("statement", [sql_pages.KEYS_IN_SPACE, sql_pages.VALUES_IN_SPACE])
+@pytest.mark.parametrize("statement", [scan.KEYS_IN_SPACE, scan.VALUES_IN_SPACE])
 async def test_no_shard_sorts_or_reads_more_than_a_page(engine: PostgresEngine, statement: str) -> None:
     """Also if it has no statistics."""
     text = reported(statement, "1", "10", "'p'", "''", "'z'", "''")
