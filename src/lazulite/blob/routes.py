@@ -38,7 +38,8 @@ from lazulite.blob.limits import (
     PUT_BLOCK_BYTES_MAX,
     PUT_PAGE_BYTES_MAX,
 )
-from lazulite.blob.lists.list_blobs import list_blobs, list_containers
+from lazulite.blob.lists.list_blobs import list_blobs
+from lazulite.blob.lists.list_containers import list_containers
 from lazulite.blob.pages.get_page_ranges import get_page_ranges
 from lazulite.blob.pages.put_page import ACTION, LENGTH, put_page, set_page_properties
 from lazulite.blob.requests.call import Call

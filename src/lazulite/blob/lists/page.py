@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lazulite.blob.requests.paging import Marker
+from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.paging import Marker, echoed
+from lazulite.blob.versions import EMPTY_PREFIX_SINCE
+
+_ECHOED = (("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"), ("Delimiter", "delimiter"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +67,9 @@ class Page:
         """Add entries that have room."""
         self.rows.append(markup.encode())
         self.entries += entries
+
+
+def echoed_elements(call: Call, most: int) -> list[tuple[str, str]]:
+    """Return elements for the parameters of a request, given how many entries a page has."""
+    sent = echoed(call.parameters, _ECHOED, most)
+    return sent if call.version >= EMPTY_PREFIX_SINCE else [pair for pair in sent if pair != ("Prefix", "")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lazulite.blob.lists.container_list_xml import ListedContainer, write_containers
+from lazulite.blob.lists.list_containers import ListedContainer, write_containers
 from lazulite.blob.versions import CONTAINER_ELEMENTS
 from lazulite.protocol.steps import finish
 from tests.blob.steps import steps_of
