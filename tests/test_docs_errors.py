@@ -14,14 +14,21 @@ from lazulite.table.errors import MESSAGES as TABLE_MESSAGES
 from .docs_support import ROOT, page_text, table_rows
 
 PAGE = "docs/errors.md"
-SOURCES = [path for path in sorted((ROOT / "src").rglob("*.py")) if path.name != "errors.py"]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+LISTS = ast.Assign | ast.AnnAssign
+"""What an `errors.py` has its codes in."""
 
 
 @cache
 def literals() -> set[str]:
     """Return all string literals of the sources, without the lists of codes."""
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES)
-    nodes = (node for tree in trees for node in ast.walk(tree))
+    statements = (
+        statement
+        for path in SOURCES
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body
+        if path.name != "errors.py" or not isinstance(statement, LISTS)
+    )
+    nodes = (node for statement in statements for node in ast.walk(statement))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
