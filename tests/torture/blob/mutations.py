@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import ModuleType
 from uuid import UUID
 
-from lazulite.blob.blobs import creation, delete_blob, properties, tiers
+from lazulite.blob.blobs import delete_blob, properties, put_blob, tiers
 from lazulite.blob.blocks import append_blob, put_block
 from lazulite.blob.blocks.put_block_list import NewList
 from lazulite.blob.containers import leases
@@ -36,7 +36,7 @@ def two_holders() -> None:
 
 def unchecked_lease() -> None:
     """Let writes of a whole blob and of its properties keep the lease, and not ask for its id."""
-    _ask_no_id(properties, creation, delete_blob)
+    _ask_no_id(properties, put_blob, delete_blob)
 
 
 def unchecked_append() -> None:
@@ -93,8 +93,8 @@ def check_then_commit() -> None:
 
 def lost_lease() -> None:
     """Let a blob that is overwritten lose its lease."""
-    put = creation.Creation.put
-    creation.Creation.put = (  # type: ignore[method-assign]
+    put = put_blob.NewBlob.put
+    put_blob.NewBlob.put = (  # type: ignore[method-assign]
         lambda self, draft, blob: put(self, draft, replace(blob, lease=None))
     )
 

@@ -1,12 +1,13 @@
 """Put Blob: create a block blob with its bytes, an empty append blob, or a page blob of zeros.
 
-Source: reference §36.1.
+`NewBlob` is what Put Blob, Put Block List and Copy Blob have in common. Source: reference §36, §40.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 
-from lazulite.blob.blobs.creation import Creation
+from lazulite.blob.auth.requirements import WRITE_TAGS, may_overwrite
+from lazulite.blob.blobs.tiers import read_tier_of_write
 from lazulite.blob.content.digests import PUT_BLOB, PUT_EMPTY_BLOB
 from lazulite.blob.content.receiving import (
     NOTHING,
@@ -17,23 +18,30 @@ from lazulite.blob.content.receiving import (
     length_of,
     receive,
 )
-from lazulite.blob.content.sources import SOURCE
+from lazulite.blob.content.sources import COPY_TAGS, SOURCE, TAG_OPTION
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_BLOB_BYTES_BY_VERSION, limit_of
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import new_number
+from lazulite.blob.model.retention import Retention, replace_blob
+from lazulite.blob.model.tags import read_tags_header
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_content_headers, read_number, require_header
 from lazulite.blob.requests.response_headers import written
+from lazulite.blob.storage.catalog import Container
+from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
+from lazulite.blob.versions import TAGS_SINCE
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
 from lazulite.protocol.message import Response
+from lazulite.protocol.metadata import read_metadata
 
 TYPE, _LENGTH, _SEQUENCE = "x-ms-blob-type", "x-ms-blob-content-length", "x-ms-blob-sequence-number"
 _PAGE_BYTES = 512
 
 Make = Callable[[Blob, Received], Blob]
 """Takes what all types have in common, and the body, to a blob of one type."""
+_REPLACE = "REPLACE"
 
 
 async def put_blob(call: Call) -> Response:
@@ -58,23 +66,23 @@ async def create_blob(
     type_ = BlobType(text)
     check_length(call, limit_of(PUT_BLOB_BYTES_BY_VERSION, call.version) if type_ is BlobType.BLOCK else 0)
     make = _TYPES[type_](headers, call)
-    creation = Creation(call, type_, content_headers, await call.retention())
+    new_blob = NewBlob(call, type_, content_headers, await call.retention())
     if source is not None:
-        creation.take_tags(source)
+        new_blob.take_tags(source)
     container = await call.container()
     last: list[Blob] = []
     received = NOTHING
 
     def decide(draft: Draft) -> None:
-        last[:] = [creation.put(draft, make(creation.allow(draft), received))]
+        last[:] = [new_blob.put(draft, make(new_blob.allow(draft), received))]
 
-    if call.request.body_to_come is not None or creation.has_tags:
+    if call.request.body_to_come is not None or new_blob.has_tags:
         await call.decide_early(container, decide)
     if type_ is BlobType.BLOCK:
         received = await receive(call, Owner(container.space, call.resource.blob), PUT_BLOB, content)
     else:
         digests_of(call, PUT_EMPTY_BLOB).check()
-    await creation.prepare(container)
+    await new_blob.prepare(container)
     await commit_received(call.context.contents, received, lambda: call.commit(container, decide))
     checked = checked_headers(call, received.digests) if type_ is BlobType.BLOCK else []
     return Response(201, written(last[0], *checked))
@@ -119,3 +127,86 @@ def _page(headers: Mapping[str, str], call: Call) -> Make:
 
 
 _TYPES = {BlobType.BLOCK: _block, BlobType.APPEND: _append, BlobType.PAGE: _page}
+
+
+class NewBlob:
+    """What a request says of the blob that it creates.
+
+    Args:
+        call: the request.
+        type_: of the blob.
+        headers: to be stored with it.
+        retention: what is kept of its predecessor.
+
+    Raises:
+        ServiceError: 400.
+    """
+
+    def __init__(self, call: Call, type_: BlobType, headers: ContentHeaders, retention: Retention) -> None:
+        sent = call.request.headers
+        self._type = type_
+        self._headers = headers
+        self._retention = retention
+        self._metadata = read_metadata(sent)
+        self._overwrites = may_overwrite(call.grant, call.resource.name)
+        self._tags = _read_tags(call)
+        self._indexed = NOT_INDEXED
+        self._call = call
+        self._tier = read_tier_of_write(sent, type_, call.version)
+
+    def allow(self, draft: Draft) -> Blob:
+        """Return the blob without its bytes, if its predecessor allows it.
+
+        Raises:
+            ServiceError: the credentials, the lease or a condition do not allow it.
+        """
+        found = draft.found if draft.found is not None and not draft.found.deleted else None
+        if found is not None and not self._overwrites:
+            raise ServiceError("UnauthorizedBlobOverwrite")
+        lease = self._call.preconditions.allow_write(found, draft.present)
+        self._indexed.check(draft.now)
+        blob = Blob(type=self._type, modified=draft.modified, created=draft.modified)
+        blob = replace(blob, headers=self._headers, metadata=self._metadata, lease=lease)
+        blob = replace(blob, tags=tuple(self._tags.items()))
+        return replace(blob, tier=self._tier, tier_changed=draft.now if self._tier else 0)
+
+    def take_tags(self, source: Blob) -> None:
+        """Take the tags of the source of a copy, if the request says so by `x-ms-copy-source-tag-option: COPY`.
+
+        Raises:
+            ServiceError: `InvalidHeaderValue`; the credentials do not permit it; or the request has tags of its own.
+        """
+        text = self._call.request.headers.get(TAG_OPTION, _REPLACE)
+        if text not in (_REPLACE, COPY_TAGS):
+            raise invalid_header(TAG_OPTION, text)
+        if text == _REPLACE:
+            return
+        if "x-ms-tags" in self._call.request.headers:
+            raise ServiceError("BothUserTagsAndSourceTagsCopyPresentException")
+        self._call.authorize(WRITE_TAGS)
+        self._tags = dict(source.tags)
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether the blob gets tags, which `prepare` indexes."""
+        return bool(self._tags)
+
+    async def prepare(self, container: Container) -> None:
+        """Write what must stand before the blob is written: the index of its tags. Raises `EngineError`."""
+        call = self._call
+        if self._tags:
+            partition = container.space, call.resource.blob
+            self._indexed = await index_tags(call.context.engine, partition, self._tags, call.context.clock())
+
+    def put(self, draft: Draft, blob: Blob) -> Blob:
+        """Write the blob; return it as it is written."""
+        return replace_blob(draft, blob, self._retention)
+
+
+def _read_tags(call: Call) -> dict[str, str]:
+    """Return the `x-ms-tags` of a request, which needs a permission. Raises `ServiceError`."""
+    text = call.request.headers.get("x-ms-tags") if call.version >= TAGS_SINCE else None
+    if text is None:
+        return {}
+    call.authorize(WRITE_TAGS)
+    return read_tags_header(text)

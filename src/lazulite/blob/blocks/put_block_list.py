@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from lazulite.blob.blobs.creation import Creation
+from lazulite.blob.blobs.put_blob import NewBlob
 from lazulite.blob.blocks.block_list_xml import Entry, Source, read_block_list
 from lazulite.blob.blocks.put_block import require_block_blob
 from lazulite.blob.content.digests import PUT_BLOCK_LIST, take_in
@@ -108,14 +108,14 @@ async def put_block_list(call: Call) -> Response:
     body = await whole_content_of(call, digests)
     await call.in_slices(take_in(digests, body))
     entries = await call.in_slices(read_block_list(body))
-    creation = Creation(call, BlobType.BLOCK, _content_headers(call), await call.retention())
-    writing = _Writing(call, creation)
+    new_blob = NewBlob(call, BlobType.BLOCK, _content_headers(call), await call.retention())
+    writing = _Writing(call, new_blob)
     container = await call.container()
     for _ in range(_TRIES_MAX):
         await call.decide_early(container, writing.check)
         try:
             new = await make_list(call.context, (container.space, call.resource.blob), entries)
-            await creation.prepare(container)
+            await new_blob.prepare(container)
             blob = await writing.write(container, new)
         except BlocksChangedError:
             continue
@@ -151,12 +151,12 @@ class _Writing:
 
     Args:
         call: the request.
-        creation: of the blob.
+        new_blob: of the blob.
     """
 
-    def __init__(self, call: Call, creation: Creation) -> None:
+    def __init__(self, call: Call, new_blob: NewBlob) -> None:
         self._call = call
-        self._creation = creation
+        self._new_blob = new_blob
 
     def check(self, draft: Draft) -> Blob:
         """Return the blob without its blocks, if what is stored allows it.
@@ -164,7 +164,7 @@ class _Writing:
         Raises:
             ServiceError: `InvalidBlobType`, 409, 412.
         """
-        blob = self._creation.allow(draft)
+        blob = self._new_blob.allow(draft)
         if draft.found is not None and not draft.found.deleted:
             require_block_blob(draft.found)
             require_not_archived(draft.found)
@@ -214,7 +214,7 @@ class _Writing:
             _put_rows(draft, rows)
             number = new.number if new.blocks else 0
             blob = replace(blob, list=number, blocks=len(new.blocks), length=new.length)
-            last[:] = [self._creation.put(draft, blob)]
+            last[:] = [self._new_blob.put(draft, blob)]
 
         await self._call.commit(container, finish, *rows)
         return last[0]

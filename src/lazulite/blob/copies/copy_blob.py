@@ -8,8 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from uuid import UUID
 
-from lazulite.blob.blobs.creation import Creation
-from lazulite.blob.blobs.put_blob import check_length, create_blob
+from lazulite.blob.blobs.put_blob import NewBlob, check_length, create_blob
 from lazulite.blob.blobs.tiers import TIER, moved, read_priority
 from lazulite.blob.content.digests import COPY_BLOB, COPY_BLOB_FROM_URL, Digests
 from lazulite.blob.content.fetched_source import FetchedSource
@@ -49,10 +48,10 @@ async def copy_blob(call: Call) -> Response:
         blob = source.blob
         if is_sync and blob.length > SYNC_BYTES_MAX:
             raise ServiceError("CannotVerifyCopySource", status=409)
-        copying = _Copying(call, blob, Creation(call, blob.type, blob.headers, retention))
-        copying.creation.take_tags(blob)
+        copying = _Copying(call, blob, NewBlob(call, blob.type, blob.headers, retention))
+        copying.new_blob.take_tags(blob)
         await call.decide_early(container, copying.allow)
-        await copying.creation.prepare(container)
+        await copying.new_blob.prepare(container)
         if isinstance(source, FetchedSource):
             call.body_bytes_max = SYNC_BYTES_MAX if is_sync else PUT_BLOB_BYTES_MAX
             await _commit_fetched(call, container, source, digests, copying.finish)
@@ -80,13 +79,13 @@ class _Copying:
     Args:
         call: the request.
         blob: the source.
-        creation: of the destination.
+        new_blob: of the destination.
 
     Raises:
         ServiceError: `InvalidHeaderValue`.
     """
 
-    def __init__(self, call: Call, blob: Blob, creation: Creation) -> None:
+    def __init__(self, call: Call, blob: Blob, new_blob: NewBlob) -> None:
         headers = call.request.headers
         self._call = call
         self._blob = blob
@@ -96,13 +95,13 @@ class _Copying:
             raise invalid_header("x-ms-seal-blob", "true")
         self._priority, self._seconds = read_priority(headers, call.version), call.switches.rehydrate_after
         self._keeps_metadata = not any(name.startswith(METADATA_PREFIX) for name in headers)
-        self.creation = creation
+        self.new_blob = new_blob
         self.id = str(UUID(int=call.context.random.getrandbits(128), version=4))
         self.last: list[Blob] = []
 
     def allow(self, draft: Draft) -> Blob:
         """Return the destination without its bytes. Raises as `_allow`."""
-        return _allow(self._call, draft, self.creation)
+        return _allow(self._call, draft, self.new_blob)
 
     def finish(self, draft: Draft, made: Blob) -> None:
         """Write the destination, with the bytes that were made for it. Raises as `_allow`."""
@@ -122,7 +121,7 @@ class _Copying:
         )
         if blob.tier == ARCHIVE:
             copied = moved(replace(copied, tier=ARCHIVE), copied.tier, self._priority, draft, self._seconds)
-        self.last[:] = [self.creation.put(draft, copied)]
+        self.last[:] = [self.new_blob.put(draft, copied)]
 
 
 async def _commit_fetched(
@@ -175,7 +174,7 @@ def _is_online_tier(headers: Mapping[str, str], version: str) -> bool:
     return version >= TIER_OF_WRITES_SINCE and headers.get(TIER, ARCHIVE).lower() != ARCHIVE.lower()
 
 
-def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:
+def _allow(call: Call, draft: Draft, new_blob: NewBlob) -> Blob:
     """Return the destination without its bytes, if what is stored allows it.
 
     Raises:
@@ -183,8 +182,8 @@ def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:
     """
     found = draft.found
     if found is None or found.deleted:
-        return creation.allow(draft)
-    allowed = creation.allow(draft)
+        return new_blob.allow(draft)
+    allowed = new_blob.allow(draft)
     if call.preconditions.lease is not None and found.lease is not None and found.lease.ends is not None:
         raise ServiceError("InfiniteLeaseDurationRequired")
     if found.type is not allowed.type:
