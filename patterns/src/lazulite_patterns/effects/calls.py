@@ -11,7 +11,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Call(Effect[object]):
-    """Call a function of the program. The asynchronous driver awaits what it returns, if it is awaitable."""
+    """Call a function of the program. The asynchronous driver awaits what it returns, if it is awaitable.
+
+    The synchronous driver raises TypeError for an asynchronous function.
+    """
 
     function: Callable[..., object]
     arguments: tuple[object, ...] = ()

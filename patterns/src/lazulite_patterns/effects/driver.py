@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from azure.core.exceptions import HttpResponseError
@@ -57,7 +58,7 @@ class Driver:
             return self._ambient(effect)
         self.ambient.failpoints.before(effect)
         if isinstance(effect, Call):
-            answer = effect.function(*effect.arguments)
+            answer = _called(effect)
         elif isinstance(effect, BlobEffect):
             answer = self._blob(effect, options)
         else:
@@ -149,6 +150,19 @@ class Driver:
         with ThreadPoolExecutor(max(1, min(effect.workers, len(effect.protocols)))) as pool:
             running = [pool.submit(self.run, each) for each in effect.protocols]
         return [each.result() for each in running]
+
+
+def _called(effect: Call) -> object:
+    """Call a function of the program.
+
+    Raises:
+        TypeError: the function is asynchronous, so that nothing would wait for it.
+    """
+    answer = effect.function(*effect.arguments)
+    if iscoroutine(answer):
+        answer.close()
+        raise TypeError(f"{effect.function} is asynchronous: a driver of lazulite_patterns.aio awaits it")
+    return answer
 
 
 def _client(container: "ContainerClient", name: str, lease_id: str | None) -> Any:

@@ -1,5 +1,6 @@
 """Transactions over several partitions, tables or services: a message is delivered again until all steps are done."""
 
+from lazulite_patterns.transactions.function_task import FunctionTask
 from lazulite_patterns.transactions.indexing import IndexTask
 from lazulite_patterns.transactions.messages import MessageTooLargeError, TaskMessage
 from lazulite_patterns.transactions.move import Move
@@ -8,6 +9,7 @@ from lazulite_patterns.transactions.saga import Progress, Saga, Step
 from lazulite_patterns.transactions.task import Source, Task
 
 __all__ = [
+    "FunctionTask",
     "IndexTask",
     "MessageTooLargeError",
     "Move",

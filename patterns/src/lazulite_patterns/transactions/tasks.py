@@ -12,6 +12,7 @@ from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.transaction import Transaction
 from lazulite_patterns.transactions.claims import Claims
+from lazulite_patterns.transactions.function_task import FunctionTask
 from lazulite_patterns.transactions.outbox import BoundTransaction, Outbox
 from lazulite_patterns.transactions.task import Task, merged
 from lazulite_patterns.transactions.task_queue import TaskQueue
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 E = TypeVar("E")
+R = TypeVar("R")
 POISON = "-poison"
 """The end of the name of a queue for messages that fail, as Azure Functions writes it."""
 NAME_MAX = 63
@@ -41,7 +43,7 @@ class Tasks:
     def __init__(
         self,
         queue: "QueueClient",
-        tasks: Sequence[Task[Any]],
+        tasks: Sequence[Task[Any]] = (),
         *,
         max_dequeue: int = 5,
         poison: "QueueClient | None" = None,
@@ -53,7 +55,7 @@ class Tasks:
 
         Args:
             queue: the client of the queue. Its own retries are not used.
-            tasks: that this process starts or runs. Messages of others fail here.
+            tasks: that this process starts or runs, beside those of `task`. Messages of others fail here.
             max_dequeue: deliveries after which a message that fails goes to the poison queue.
             poison: the client of that queue; None for one of the name `<queue>-poison`.
             claims: the client of the container for messages over 48 KiB; None rejects these.
@@ -66,13 +68,13 @@ class Tasks:
         self.client = queue
         self.poison: QueueClient = _poison_of(queue) if poison is None else poison
         self._owned = poison is None
-        by_name = {each.name: each for each in tasks}
-        if len(by_name) < len(tasks):
-            raise ValueError("two tasks have the same name")
+        self._tasks: dict[str, Task[Any]] = {}
+        for each in tasks:
+            self._add(each)
         names = (queue.queue_name, self.poison.queue_name)
         own = {} if claims is None else {claims.container_name: claims}
         self._claims = next((Claims(each, *names, policy) for each in own), None)
-        self._task_queue = TaskQueue(*names, by_name, max_dequeue, policy, self._claims)
+        self._task_queue = TaskQueue(*names, self._tasks, max_dequeue, policy, self._claims)
         queues = dict(zip(names, (queue, self.poison), strict=True))
         clients = merged(*(each.clients for each in tasks))
         containers = merged(own, *(each.containers for each in tasks))
@@ -85,7 +87,28 @@ class Tasks:
 
     def checks(self) -> Sequence[Check]:
         """Return what `audit` examines: what lost messages leave of the tasks."""
-        return [check for task in self._task_queue.tasks.values() for check in task.checks()]
+        return [check for task in self._tasks.values() for check in task.checks()]
+
+    def task(self, name: str) -> Callable[[Callable[[A], R]], FunctionTask[A, R]]:
+        """Make a task of a function: `@tasks.task("print")`.
+
+        The function is called once or more for each message. An error that it raises lets the message be delivered
+        again. Its parameter's type is that of the argument, as `msgspec` reads it from JSON.
+
+        Args:
+            name: of the task, in messages. A worker finds the function by it.
+
+        Raises:
+            ValueError: another task has the name.
+            TypeError: the function has not one parameter.
+        """
+
+        def decorate(function: Callable[[A], R]) -> FunctionTask[A, R]:
+            made = FunctionTask(name, function)
+            self._add(made)
+            return made
+
+        return decorate
 
     def start(self, task: Task[A], argument: A) -> str:
         """Begin a task and send its message; return its id.
@@ -148,6 +171,10 @@ class Tasks:
     def drain(self, *, visibility: int = 30, workers: int = 1) -> int:
         """Handle messages until none is visible; return their number. Arguments and errors are those of `work`."""
         return self._driver.run(self._task_queue.drain(visibility, workers))
+
+    def _add(self, task: Task[Any]) -> None:
+        if self._tasks.setdefault(task.name, task) is not task:
+            raise ValueError(f"two tasks have the same name: {task.name}")
 
     def close(self) -> None:
         """Close the client that this object made."""
