@@ -28,14 +28,14 @@ SUITES = ("unit", "tests/conformance", "tests/sdk")
 SLOW = ("failover", "javascript", "kill", "legacy_python", "workers")
 """Files of the SDK suite whose subject is not these modules."""
 MODULES = (
-    *("auth/authenticator.py", "auth/grant.py", "auth/shared_key.py", "auth/sas/terms.py", "auth/sas/account_sas.py"),
+    *("auth/authenticator.py", "auth/grant.py", "auth/shared_key.py", "auth/sas.py"),
     *("protocol/addressing.py", "protocol/content_md5.py", "protocol/query_string.py"),
     *("protocol/version.py", "protocol/multipart/parser.py", "protocol/xml/parser.py", "service/cors.py"),
     *("service/properties_xml.py", "service/signed_identifiers.py", "table/etag_condition.py", "table/names.py"),
     *("table/method_override.py", "table/resource.py", "table/batch/transaction.py", "table/model/edm.py"),
     *("table/model/entity.py", "table/payload/json_reader.py", "table/payload/negotiation.py"),
     *("table/payload/atom.py", "table/query/continuation.py", "table/query/options.py", "table/query/page.py"),
-    *("auth/sas/cache.py", "server/http/inbound.py", "service/kernel.py", "service/plans.py"),
+    *("server/http/inbound.py", "service/kernel.py", "service/plans.py"),
     "records/catalog.py",
     *("table/query/filter/parser.py", "table/operations/write_decisions.py"),
 )

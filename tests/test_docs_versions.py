@@ -7,7 +7,7 @@ from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 
-from lazulite.auth.sas.terms import SIGNED_VERSION
+from lazulite.auth.sas import SIGNED_VERSION
 from lazulite.blob import versions as blob_versions
 from lazulite.cli import service_client
 from lazulite.protocol import version

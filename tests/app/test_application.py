@@ -19,7 +19,7 @@ from azure.data.tables import TableServiceClient
 import lazulite
 from lazulite.app.application import Application
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, parse_accounts
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.cli.connection_string import connection_string, path_style
 from lazulite.engine.contract import DataDirectoryInUseError
 from lazulite.server.asgi.application import Application as Serve

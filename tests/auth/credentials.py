@@ -9,8 +9,7 @@ import pytest
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.authenticator import Authenticator
 from lazulite.auth.grant import Grant
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
-from lazulite.auth.sas.dates import parse_sas_date
+from lazulite.auth.sas import AccountSas, parse_sas_date, sign_account_sas
 from lazulite.auth.shared_key import parse_http_date
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError

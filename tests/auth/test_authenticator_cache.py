@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from lazulite.auth.hmac_signer import Signer
+from lazulite.auth.accounts.account import Signer
 
 from .credentials import (
     POLICY,

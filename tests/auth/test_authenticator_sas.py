@@ -9,8 +9,7 @@ import pytest
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.authenticator import Authenticator
 from lazulite.auth.grant import Grant
-from lazulite.auth.sas.dates import parse_sas_date
-from lazulite.auth.sas.terms import ACCOUNT_SAS_PARAMETERS
+from lazulite.auth.sas import ACCOUNT_SAS_PARAMETERS, parse_sas_date
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.query_string import parse_query_string

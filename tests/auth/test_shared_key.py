@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, Signer
 from lazulite.auth.canonicalize import string_to_sign
-from lazulite.auth.hmac_signer import Signer
 from lazulite.auth.shared_key import (
     Canonicalize,
     SharedKey,

@@ -7,8 +7,7 @@ import pytest
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.authenticator import Authenticator, VerifiedCredentials
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
-from lazulite.auth.sas.dates import parse_sas_date
+from lazulite.auth.sas import AccountSas, parse_sas_date, sign_account_sas
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND, unix_seconds
 from lazulite.protocol.errors import ServiceError

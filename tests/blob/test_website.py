@@ -8,7 +8,7 @@ import pytest
 import lazulite
 from lazulite.app.application import create_app
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 
 SETTINGS = lazulite.Settings(log_requests=False, services=("blob", "web"))
 ACCOUNT = DEVELOPMENT_ACCOUNT.name

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.blob import resource
 from lazulite.blob.requests.call import Context
 from lazulite.blob.service import BlobService
@@ -20,9 +20,9 @@ from lazulite.engine.contract import Clock, KeyRange
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.protocol.message import Request, response_of
+from lazulite.service.call import QueryLimits
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
-from lazulite.service.limits import QueryLimits
 
 ACCOUNT = DEVELOPMENT_ACCOUNT.name
 VERSION = "2021-12-02"

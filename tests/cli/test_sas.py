@@ -5,9 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
-from lazulite.auth.sas.account_sas import parse_account_sas
-from lazulite.auth.sas.dates import parse_sas_date
-from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.auth.sas import MalformedSasError, parse_account_sas, parse_sas_date
 from lazulite.blob.auth.sas import BlobSas, parse_blob_sas, resource_fields
 from lazulite.cli import main
 from lazulite.cli.parser import build_parser

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from lazulite.auth.delegation.key import DelegationKey, Secret
-from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.auth.sas import MalformedSasError
 from lazulite.queue.credentials import MARKER, parse_queue_delegation_sas
 
 SECRET = Secret(5, b"secret")

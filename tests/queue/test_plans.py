@@ -11,7 +11,7 @@ import pytest
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.document import StoredAccount
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, response_of

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lazulite.auth.authenticator import ServiceCredentials
 from lazulite.auth.bearer.rules import BearerConventions
-from lazulite.auth.sas.service_sas import ServiceSas
-from lazulite.auth.service_credentials import ServiceCredentials
+from lazulite.auth.sas import ServiceSas
 from lazulite.protocol.message import Request
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
-from lazulite.auth.sas.account_sas import sign_account_sas
+from lazulite.auth.sas import sign_account_sas
 from lazulite.blob.service import BLOB
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, response_of

@@ -3,20 +3,18 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.service.blob_properties import (
+from lazulite.service.properties import (
     DEFAULTS,
     BlobProperties,
     BlobPropertiesUpdate,
-    DeleteRetention,
-    StaticWebsite,
-)
-from lazulite.service.properties import (
     CorsRule,
+    DeleteRetention,
     Logging,
     Metrics,
     PropertiesUpdate,
     RetentionPolicy,
     ServiceProperties,
+    StaticWebsite,
 )
 
 NAMES = st.lists(st.from_regex(r"\A[a-z][a-z-]{0,8}\Z"), max_size=3).map(tuple)

@@ -5,8 +5,7 @@ import pytest
 from lazulite.engine.contract import Engine
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from lazulite.service.properties import CorsRule, Logging, PropertiesUpdate, ServiceProperties
-from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.properties import CorsRule, Logging, PropertiesStore, PropertiesUpdate, ServiceProperties
 
 
 @pytest.fixture(name="engine")

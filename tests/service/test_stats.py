@@ -1,5 +1,5 @@
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
-from lazulite.service.stats import write_service_stats
+from lazulite.service.account_operations import write_service_stats
 
 
 def test_the_document() -> None:

@@ -16,8 +16,7 @@ from lazulite.app.servers import ServerGroup, open_servers
 from lazulite.app.services import Make, open_services
 from lazulite.app.stores import open_store
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
-from lazulite.auth.sas.terms import SIGNED_VERSION, write_query
+from lazulite.auth.sas import SIGNED_VERSION, AccountSas, sign_account_sas, write_query
 from lazulite.protocol.message import Request
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.asgi.application import HttpApplication

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
-from lazulite.auth.sas.service_sas import apply_policy
-from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.auth.sas import MalformedSasError, apply_policy
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string

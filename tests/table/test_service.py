@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, response_of
 from lazulite.records.spaces import TABLES
-from lazulite.service.common_fields import FRONT_DOOR
+from lazulite.service.kernel import FRONT_DOOR
 from lazulite.table.service import SERVER
 from tests.request_bodies import FixedBody
 from tests.table.client import ACCOUNT, ALL_PERMISSIONS, Client, header

@@ -8,7 +8,7 @@ from lazulite.app.stores import CACHE_TTL_SECONDS as LIFETIME_SECONDS
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
-from lazulite.auth.sas.account_sas import sign_account_sas
+from lazulite.auth.sas import sign_account_sas
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response, response_of

@@ -7,7 +7,7 @@ from lazulite.engine.remote.codec import ENGINE_COMMITS, ENGINE_REJECTIONS, Enco
 from lazulite.migration.journal import COPIES_SPACE
 from lazulite.queue.service import QUEUE
 from lazulite.records.spaces import COUNTERS_SPACE, Spaces
-from lazulite.service.properties_store import PROPERTIES_SPACE
+from lazulite.service.properties import PROPERTIES_SPACE
 from lazulite.service.remote_codec import SERVICE_REJECTIONS
 from lazulite.table.service import TABLE
 

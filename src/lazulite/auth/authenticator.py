@@ -10,6 +10,8 @@ Invariants (reference §14.6, §15):
   a rotated key evicts them. Time, protocol, address and stored policy are checked on each request;
 - credentials that last are checked by one method, for the request that they came with and for further ones with the
   same cache key (`service.plans`). A stored policy, a bearer token and public access are looked at each time instead.
+
+The rules in which services differ are their `ServiceCredentials` and their `PublicAccess`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,35 +19,138 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
-from lazulite.auth.bearer.rules import REJECTED
+from lazulite.auth.bearer.rules import REJECTED, BearerConventions
 from lazulite.auth.delegation.authentication import DelegationAuthentication
 from lazulite.auth.delegation.sas import MARKER as DELEGATION_MARKER
-from lazulite.auth.delegation.sas import USER_MARKER
+from lazulite.auth.delegation.sas import USER_MARKER, ParseDelegationSas
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant
-from lazulite.auth.public_access import AnonymousAuthentication, PublicAccess
-from lazulite.auth.sas.account_sas import parse_account_sas
-from lazulite.auth.sas.cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
-from lazulite.auth.sas.service_sas import ServiceSas, apply_policy
-from lazulite.auth.sas.terms import (
+from lazulite.auth.sas import (
     ACCOUNT_SAS_PARAMETERS,
+    SAS_CACHE_ENTRIES_MAX,
     MalformedSasError,
+    SasCache,
+    ServiceSas,
+    VerifiedSas,
+    apply_policy,
     malformed,
+    parse_account_sas,
     signature_mismatch,
 )
-from lazulite.auth.service_credentials import ServiceCredentials
-from lazulite.auth.shared_key import REQUEST_AGE_SECONDS_MAX, SharedKey
+from lazulite.auth.shared_key import REQUEST_AGE_SECONDS_MAX, Canonicalize, Respell, SharedKey
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError, authentication_failed
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import repeated_names
-from lazulite.protocol.version import NEWEST, RequestVersion
+from lazulite.protocol.version import NEWEST, REJECTIONS_NAMED_SINCE, RequestVersion
 from lazulite.records.catalog import StoredAccessPolicy
 
 if TYPE_CHECKING:
     # It needs the extra oidc.
     from lazulite.auth.bearer.authentication import BearerAuthentication
+
+
+_ACCOUNT_SAS_MARKER = "ss"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCredentials:
+    """The rules of one service."""
+
+    letter: str
+    """The letter of the service in an account SAS."""
+    canonicalize: Canonicalize
+    """The string-to-sign of Shared Key."""
+    sas_marker: str
+    """The query parameter that tells a service SAS from an account SAS."""
+    sas_parameters: tuple[str, ...]
+    """Every query parameter that takes part in a service SAS."""
+    parse_sas: Callable[[Mapping[str, str]], ServiceSas]
+    """Read a service SAS from query parameters; raise `MalformedSasError`."""
+    bearer: BearerConventions
+    """The roles of bearer tokens, and their codes."""
+    challenged_since: str = REJECTIONS_NAMED_SINCE
+    """The first version that rejects a request without credentials with 401, not with 404 `ResourceNotFound`."""
+    hides_from_unstated: bool = False
+    """Whether a request without credentials that states no version gets the 404."""
+    respell: Respell | None = None
+    """What a path names, as the service signs it by Shared Key, too (§44). None: only the path that came is signed."""
+    parse_delegation_sas: ParseDelegationSas | None = None
+    """Read a user delegation SAS of a request. None: there are none."""
+    sas_resource: Callable[[str, Mapping[str, str]], Mapping[str, str]] | None = None
+    """Returns the fields of the resource that a service SAS signs, given the path below the account, percent-encoded,
+    and the query parameters. `sas_marker` is one of the fields. No client can send them: each name has an upper-case
+    letter. None: query parameters name the resource."""
+
+    def sas_fields(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the fields of a SAS: the query parameters, and those of the resource if a service SAS signs it."""
+        if self.sas_resource is None or _ACCOUNT_SAS_MARKER in parameters:
+            return parameters
+        return {**parameters, **self.sas_resource(path, parameters)}
+
+
+class PublicAccess(Protocol):
+    """What one service permits."""
+
+    async def grant(
+        self, account: Account, method: str, path: str, parameters: Mapping[str, str], code: str
+    ) -> Grant | None:
+        """Return what a request may do; None: nothing, whatever its operation is.
+
+        Args:
+            account: the addressed account.
+            method: of the request.
+            path: the path below the account, percent-encoded.
+            parameters: the query, parsed.
+            code: the code for everything that is not public.
+
+        Raises:
+            ServiceError: a rejection with another code.
+        """
+        ...
+
+
+class AnonymousAuthentication:
+    """Authenticates requests of one service that have no credentials.
+
+    Args:
+        service: the rules of the service.
+        public_access: what it permits; None: nothing.
+    """
+
+    def __init__(self, service: ServiceCredentials, public_access: PublicAccess | None) -> None:
+        self._service = service
+        self._public_access = public_access
+
+    async def authenticate(
+        self, account: Account, method: str, path: str, parameters: Mapping[str, str], version: RequestVersion
+    ) -> Grant:
+        """Return what a request may do.
+
+        Args:
+            account: the addressed account.
+            method: of the request.
+            path: the path below the account, percent-encoded.
+            parameters: the query, parsed.
+            version: of the request.
+
+        Raises:
+            ServiceError: nothing; or as `PublicAccess.grant`.
+        """
+        code = self._code(version)
+        if self._public_access is not None:
+            grant = await self._public_access.grant(account, method, path, parameters, code)
+            if grant is not None:
+                return grant
+        raise ServiceError(code)
+
+    def _code(self, version: RequestVersion) -> str:
+        """Return the code of a rejection. *Unverified*: at which version 401 took the place of 404."""
+        service = self._service
+        hidden = version.is_stated_before(service.challenged_since) if version.stated else service.hides_from_unstated
+        return "ResourceNotFound" if hidden else "NoAuthenticationInformation"
+
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
 """(account name, `ServiceSas.policy_resource`) -> the stored access policies of that resource as they are now."""

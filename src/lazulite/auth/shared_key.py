@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
-from lazulite.auth.sas.dates import ticks_of
+from lazulite.auth.sas import ticks_of
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import DETAIL_CHARACTERS_MAX, ServiceError, authentication_failed

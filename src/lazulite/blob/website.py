@@ -19,8 +19,8 @@ from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError, unsupported_verb
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import NEWEST
-from lazulite.service.blob_properties import StaticWebsite
-from lazulite.service.common_fields import CommonFields
+from lazulite.service.kernel import CommonFields
+from lazulite.service.properties import StaticWebsite
 
 _METHODS = ("GET", "HEAD")
 _PASSED_ON = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from lazulite.auth.sas.terms import MalformedSasError, write_query
+from lazulite.auth.sas import MalformedSasError, write_query
 from lazulite.blob.auth.sas import BlobSas
 from lazulite.blob.resource import check_blob_name, check_container_name, normal_path
 from lazulite.blob.versions import DIRECTORY_SAS_SINCE

@@ -5,9 +5,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
-from lazulite.auth.sas.dates import format_sas_date
-from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.auth.sas import AccountSas, MalformedSasError, format_sas_date, sign_account_sas
 from lazulite.blob.auth.sas import sign_blob_sas
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.blob_sas import BLOB_PERMISSIONS, CONTAINER_PERMISSIONS, blob_sas, container_sas, url_of

@@ -10,8 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from xml.etree import ElementTree as ET
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
-from lazulite.auth.sas.dates import format_sas_date
+from lazulite.auth.sas import AccountSas, format_sas_date, sign_account_sas
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import endpoints_of, reachable
 from lazulite.cli.errors import CommandError

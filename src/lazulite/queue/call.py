@@ -15,8 +15,7 @@ from lazulite.queue.payload import read_text
 from lazulite.queue.processes import Processes
 from lazulite.queue.remote_messages import RemoteMessages, procedures
 from lazulite.queue.resource import Resource
-from lazulite.service.call import ServiceCall
-from lazulite.service.catalog_context import CatalogContext
+from lazulite.service.call import CatalogContext, ServiceCall
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.time_slice import TimeSlice
 

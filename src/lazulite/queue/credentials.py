@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lazulite.auth.accounts.account import Account
+from lazulite.auth.authenticator import ServiceCredentials
 from lazulite.auth.canonicalize import string_to_sign
 from lazulite.auth.delegation.sas import DelegationSas, read_delegation_values
-from lazulite.auth.sas.service_sas import ServiceSas, sign_service_sas
-from lazulite.auth.sas.terms import MalformedSasError, read_values
-from lazulite.auth.service_credentials import ServiceCredentials
+from lazulite.auth.sas import MalformedSasError, ServiceSas, read_values, sign_service_sas
 from lazulite.queue.resource import queue_of
 from lazulite.queue.roles import QUEUE_BEARER
 from lazulite.queue.versions import CHALLENGE_SINCE, DELEGATION_SINCE

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lazulite.auth.grant import Requirement, either
+from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.version import STATS_SINCE
+from lazulite.protocol.xml import document as xml
 from lazulite.service.properties import ANALYTICS_VERSION, PropertiesUpdate
 from lazulite.service.properties_xml import (
     NO_OWN_PARTS,
@@ -17,7 +19,18 @@ from lazulite.service.properties_xml import (
 )
 from lazulite.service.responses import XML_TYPE
 from lazulite.service.routing import XML_BODY, AnyCall, Route
-from lazulite.service.stats import write_service_stats
+
+
+def write_service_stats(last_sync: int) -> bytes:
+    """Return the document of a secondary that is live.
+
+    Args:
+        last_sync: up to when the primary's writes are all there, in ticks; with one store behind both endpoints: now.
+    """
+    moment = format_http_date(last_sync)
+    replication = xml.element("GeoReplication", xml.leaf("Status", "live"), xml.leaf("LastSyncTime", moment))
+    return xml.document(xml.element("StorageServiceStats", replication))
+
 
 _READ = Requirement("s", ("r",), actions=either("service/read"))
 _WRITE = Requirement("s", ("w",), actions=either("service/write"))

@@ -17,11 +17,24 @@ from lazulite.engine.remote.messages import CacheInvalidation, Procedure
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.content_md5 import checked_chunks
 from lazulite.protocol.message import Request, RequestRecord
-from lazulite.records.catalog import StoredAccessPolicy
+from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy
 from lazulite.records.spaces import DELEGATIONS, SERVICE_PROPERTIES
-from lazulite.service.limits import QueryLimits
-from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.properties import PropertiesStore
 from lazulite.service.signed_identifiers import format_time
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """Bounds of one page of a query."""
+
+    page_rows: int = 1000
+    page_bytes: int = 16 * 1024 * 1024
+    """Entities are not added to a page that has grown past this."""
+    page_seconds: float = 5.0
+    slice_seconds: float = 0.001
+    """How long a page, a batch or the reading of a body may hold the event loop before others continue."""
+    lookahead_rows: int = 1000
+    """Rows looked at after a full page, to tell whether any other matches; past that a continuation is given."""
 
 
 class ServiceResource(Protocol):
@@ -136,3 +149,25 @@ class ServiceCall(Generic[ContextT_co, ResourceT_co]):
         """
         if requirement is not None:
             authorize(self.grant, requirement, self.resource.name)
+
+
+NamedResourceT = TypeVar("NamedResourceT", bound=NamedResource)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogContext(ServiceContext, Generic[NamedResourceT]):
+    """What the operations of such a service work with; a service adds its own."""
+
+    catalog: ResourceCatalog[NamedResourceT]
+
+    def invalidations(self) -> Mapping[int, CacheInvalidation]:
+        """See `ServiceContext`."""
+        return {**ServiceContext.invalidations(self), self.catalog.space: self.catalog.invalidation}
+
+    async def policies(self, account: str, resource: str) -> tuple[StoredAccessPolicy, ...]:
+        """Return the stored access policies of a resource; none if it does not exist."""
+        return await self.catalog.policies(account, resource)
+
+    async def start(self) -> None:
+        """Empty the spaces of resources whose deletion a crash interrupted."""
+        await self.catalog.finish_drops()

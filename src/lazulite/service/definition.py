@@ -8,11 +8,9 @@ from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypedDict, TypeVar
 
 from lazulite.auth.accounts.account import AccountDirectory
-from lazulite.auth.authenticator import Authenticator
+from lazulite.auth.authenticator import Authenticator, PublicAccess, ServiceCredentials
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant
-from lazulite.auth.public_access import PublicAccess
-from lazulite.auth.service_credentials import ServiceCredentials
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.channel import Plain
@@ -25,10 +23,9 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import AssumedVersion, assumed_version
 from lazulite.records.row_cache import TimeToLive
 from lazulite.records.spaces import Space
-from lazulite.service.call import ServiceContext, ServiceResource
+from lazulite.service.call import QueryLimits, ServiceContext, ServiceResource
 from lazulite.service.fetching import FetchSource
-from lazulite.service.limits import QueryLimits
-from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.properties import PropertiesStore
 from lazulite.service.rejection import Rejection, reject_in_xml
 from lazulite.service.routing import AnyCall, Operation, Routes, component_of
 

@@ -1,18 +1,123 @@
-"""The properties of a service: logging, metrics, CORS rules and those of blobs, as one immutable value.
+"""The properties of a service: logging, metrics, CORS rules and those of blobs; one row for each account and service.
 
 A new account has the defaults of these classes: everything off, no CORS rule.
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import NotRequired, TypedDict, cast
 
-from lazulite.service.blob_properties import (
-    DEFAULTS,
-    NO_CHANGE,
-    BlobProperties,
-    BlobPropertiesJson,
-    BlobPropertiesUpdate,
-)
+from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.contract import Engine, Key
+from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.records.row_cache import RowCache, TimeToLive
+from lazulite.records.spaces import SERVICE_PROPERTIES, Space
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRetention:
+    """How long deleted blobs are kept (soft delete)."""
+
+    enabled: bool = False
+    days: int | None = None
+    """1 to 365; None when not enabled."""
+    allow_permanent_delete: bool = False
+    """Whether a deleted snapshot or version can be deleted for ever before its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticWebsite:
+    """What the website shows where a path names no blob; "" for nothing."""
+
+    enabled: bool = False
+    index_document: str = ""
+    """The name of the blob in each folder that a path ending in `/` shows."""
+    default_index_document_path: str = ""
+    """The one blob that the root shows, in place of `index_document`."""
+    error_document_404_path: str = ""
+    """The blob that is shown, with status 404, where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobProperties:
+    """All of them."""
+
+    delete_retention: DeleteRetention = DeleteRetention()
+    website: StaticWebsite = StaticWebsite()
+    default_version: str = ""
+    """The version of requests that name none; "": the one of all services."""
+
+    def merge(self, update: "BlobPropertiesUpdate") -> "BlobProperties":
+        """Return the properties after an update."""
+        return BlobProperties(
+            self.delete_retention if update.delete_retention is None else update.delete_retention,
+            self.website if update.website is None else update.website,
+            self.default_version if update.default_version is None else update.default_version,
+        )
+
+    def to_json(self) -> "BlobPropertiesJson":
+        """Return a form of JSON types only, for storing; it has what differs from the defaults."""
+        document = BlobPropertiesJson()
+        if self.delete_retention != DeleteRetention():
+            document["delete_retention"] = cast("_DeleteRetentionJson", asdict(self.delete_retention))
+        if self.website != StaticWebsite():
+            document["website"] = cast("_WebsiteJson", asdict(self.website))
+        if self.default_version:
+            document["default_version"] = self.default_version
+        return document
+
+    @classmethod
+    def from_json(cls, document: "BlobPropertiesJson") -> "BlobProperties":
+        """Return what `to_json` gave.
+
+        Raises:
+            TypeError: a document that `to_json` did not make.
+        """
+        retention, website = document.get("delete_retention"), document.get("website")
+        return cls(
+            DeleteRetention() if retention is None else DeleteRetention(**retention),
+            StaticWebsite() if website is None else StaticWebsite(**website),
+            document.get("default_version", ""),
+        )
+
+
+DEFAULTS = BlobProperties()
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPropertiesUpdate:
+    """What one request sets; None is left as it was."""
+
+    delete_retention: DeleteRetention | None = None
+    website: StaticWebsite | None = None
+    default_version: str | None = None
+    """"" sets the one of all services."""
+
+
+NO_CHANGE = BlobPropertiesUpdate()
+
+
+class _DeleteRetentionJson(TypedDict):
+    enabled: bool
+    days: int | None
+    allow_permanent_delete: bool
+
+
+class _WebsiteJson(TypedDict):
+    enabled: bool
+    index_document: str
+    default_index_document_path: str
+    error_document_404_path: str
+
+
+class BlobPropertiesJson(TypedDict):
+    """`BlobProperties` in JSON types, field by field."""
+
+    delete_retention: NotRequired[_DeleteRetentionJson]
+    website: NotRequired[_WebsiteJson]
+    default_version: NotRequired[str]
+
 
 ANALYTICS_VERSION = "1.0"
 """The only version that logging and metrics of the Table service have."""
@@ -182,3 +287,69 @@ def _rule(document: _CorsRuleJson) -> CorsRule:
         tuple(document["exposed_headers"]),
         document["max_age"],
     )
+
+
+def _verify(_: Key, value: bytes) -> None:
+    ServiceProperties.from_json(json.loads(value))
+
+
+PROPERTIES_SPACE = Space(
+    number=SERVICE_PROPERTIES,
+    owner="",
+    title="the service properties",
+    watched=True,
+    copied=True,
+    content=True,
+    verify=_verify,
+)
+
+
+class PropertiesStore:
+    """The service properties of all accounts for one service (`table`, …).
+
+    Args:
+        engine: holds the rows.
+        service: the service's name.
+        ttl: how long a row is cached if other processes change rows without invalidation; None: until it changes.
+    """
+
+    def __init__(self, engine: Engine, service: str, ttl: TimeToLive | None = None) -> None:
+        self._engine = engine
+        self._service = service
+        self._cache: RowCache[Key, ServiceProperties] = RowCache(ttl=ttl)
+
+    @property
+    def invalidation(self) -> CacheInvalidation:
+        """The cache to invalidate when other processes change rows of `SERVICE_PROPERTIES`."""
+        return self._cache
+
+    def cached(self, account: str) -> ServiceProperties | None:
+        """Return an account's properties if they are cached."""
+        return self._cache.get((account, self._service))
+
+    async def get(self, account: str) -> ServiceProperties:
+        """Return an account's properties; the defaults if none were ever set."""
+        properties = self._cache.get((account, self._service))
+        if properties is None:
+            properties = await self._cache.renewed((account, self._service), lambda: self._read(account))
+        return ServiceProperties() if properties is None else properties
+
+    async def _read(self, account: str) -> ServiceProperties:
+        before = self._cache.before_read()
+        properties = _decode(await self._engine.get(SERVICE_PROPERTIES, account, self._service))
+        self._cache.fill((account, self._service), properties, before)
+        return properties
+
+    async def update(self, account: str, update: PropertiesUpdate) -> None:
+        """Merge the roots that `update` has into an account's properties."""
+
+        def merge(current: bytes | None) -> Mapping[str, bytes | None]:
+            merged = _decode(current).merge(update)
+            return {self._service: json.dumps(merged.to_json()).encode()}
+
+        with self._cache.changing((account, self._service)):
+            await update_row(self._engine, SERVICE_PROPERTIES, account, self._service, merge)
+
+
+def _decode(value: bytes | None) -> ServiceProperties:
+    return ServiceProperties() if value is None else ServiceProperties.from_json(json.loads(value))

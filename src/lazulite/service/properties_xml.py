@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from lazulite.protocol.version import PARTIAL_PROPERTIES_SINCE
 from lazulite.protocol.xml import document as xml
-from lazulite.service.blob_properties import NO_CHANGE, BlobProperties, BlobPropertiesUpdate
 from lazulite.service.properties import (
     ANALYTICS_VERSION,
+    NO_CHANGE,
+    BlobProperties,
+    BlobPropertiesUpdate,
     CorsRule,
     Logging,
     Metrics,

@@ -5,7 +5,7 @@ Source: Set Table ACL of the REST reference; the order of the elements and the 7
 
 from collections.abc import Iterable
 
-from lazulite.auth.sas.dates import format_sas_date, parse_sas_date
+from lazulite.auth.sas import format_sas_date, parse_sas_date
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.xml import document as xml

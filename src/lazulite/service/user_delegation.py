@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lazulite.auth.delegation.key import DELEGATE, KEY_SECONDS_MAX, KEY_SKEW_SECONDS, DelegationKey
 from lazulite.auth.grant import Requirement, either
-from lazulite.auth.sas.dates import format_sas_date, parse_sas_date
+from lazulite.auth.sas import format_sas_date, parse_sas_date
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import AuthorityError
 from lazulite.protocol.message import Response

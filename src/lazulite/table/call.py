@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lazulite.service.call import ServiceCall
-from lazulite.service.catalog_context import CatalogContext
+from lazulite.service.call import CatalogContext, ServiceCall
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.catalog import Catalog, Table

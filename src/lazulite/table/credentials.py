@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.sas.service_sas import ServiceSas, sign_service_sas
-from lazulite.auth.sas.terms import MalformedSasError, read_values
-from lazulite.auth.service_credentials import ServiceCredentials
+from lazulite.auth.authenticator import ServiceCredentials
+from lazulite.auth.sas import MalformedSasError, ServiceSas, read_values, sign_service_sas
 from lazulite.auth.shared_key import request_date
 from lazulite.engine.contract import KeyRange
 from lazulite.engine.ordinal import ordinal

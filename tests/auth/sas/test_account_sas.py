@@ -8,8 +8,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
-from lazulite.auth.sas.account_sas import AccountSas, parse_account_sas, sign_account_sas
-from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.auth.sas import AccountSas, MalformedSasError, parse_account_sas, sign_account_sas
 from lazulite.protocol.query_string import parse_query_string
 
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import SHARED_KEY_GRANT
-from lazulite.auth.sas.cache import VALUES_LENGTH_MAX, SasCache, VerifiedSas
-from lazulite.auth.sas.terms import parse_terms
+from lazulite.auth.sas import VALUES_LENGTH_MAX, SasCache, VerifiedSas, parse_terms
 
 ACCOUNT = Account("acct", (b"key",))
 ENTRY = VerifiedSas(ACCOUNT, parse_terms("", "2030-01-01", "", ""), SHARED_KEY_GRANT, True, None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.auth.sas.dates import format_sas_date, parse_sas_date
+from lazulite.auth.sas import format_sas_date, parse_sas_date
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from lazulite.auth.accounts.account import Account
-from lazulite.auth.hmac_signer import Signer
-from lazulite.auth.sas.dates import parse_sas_date
-from lazulite.auth.sas.terms import (
+from lazulite.auth.accounts.account import Account, Signer
+from lazulite.auth.sas import (
     MalformedSasError,
     Terms,
     check_version,
     is_signed,
+    parse_sas_date,
     parse_terms,
     read_values,
     signature,

@@ -10,7 +10,7 @@ import pytest
 from azure.storage.blob import UserDelegationKey, generate_blob_sas, generate_container_sas
 
 from lazulite.auth.delegation.key import DelegationKey, Secret
-from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.auth.sas import MalformedSasError
 from lazulite.blob.auth.delegation_sas import BlobDelegationSas, parse_blob_delegation_sas
 from lazulite.blob.auth.sas import BLOB, CONTAINER, TIME, BlobScope, resource_fields
 from lazulite.protocol.query_string import parse_query_string

@@ -10,8 +10,7 @@ import pytest
 from azure.storage.blob import generate_blob_sas, generate_container_sas
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.sas.dates import parse_sas_date
-from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.auth.sas import MalformedSasError, parse_sas_date
 from lazulite.blob.auth.sas import (
     BLOB,
     CONTAINER,

@@ -15,7 +15,7 @@ from lazulite.auth.accounts.switches import EMULATORS
 from lazulite.auth.bearer.authentication import BearerAuthentication
 from lazulite.auth.bearer.jwks import KeySet, parse_jwks
 from lazulite.auth.bearer.rules import BearerConventions, BearerRules
-from lazulite.auth.sas.dates import parse_sas_date
+from lazulite.auth.sas import parse_sas_date
 from lazulite.blob.auth.credentials import blob_string_to_sign
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.memory import ContentMemory

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from tests.blob.world import ACCOUNT, VERSION, Answer, World, opened
 
 _STATUS = re.compile(rb"Content-ID: (\d+)\r\n\r\nHTTP/1\.1 (\d+)")

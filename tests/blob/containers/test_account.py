@@ -5,8 +5,15 @@ from hypothesis import given
 
 from lazulite.blob.containers.account import BLOB_PARTS
 from lazulite.protocol.errors import ServiceError
-from lazulite.service.blob_properties import BlobProperties, BlobPropertiesUpdate, DeleteRetention, StaticWebsite
-from lazulite.service.properties import Logging, PropertiesUpdate, ServiceProperties
+from lazulite.service.properties import (
+    BlobProperties,
+    BlobPropertiesUpdate,
+    DeleteRetention,
+    Logging,
+    PropertiesUpdate,
+    ServiceProperties,
+    StaticWebsite,
+)
 from lazulite.service.properties_xml import read_service_properties, write_service_properties
 from tests.service.test_properties import OF_BLOBS
 

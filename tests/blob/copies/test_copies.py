@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from tests.blob.world import ACCOUNT, VERSION, Answer, World, opened
 
 SMALL, LARGE = b"small", Random(1).randbytes(700_000)

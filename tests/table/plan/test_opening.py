@@ -13,7 +13,6 @@ SOURCE = Path(lazulite.__file__).parent
 MAKERS = {
     "protocol/message.py",
     "queue/operations/messages.py",
-    "service/common_fields.py",
     "service/kernel.py",
     "table/batch/responses.py",
     "table/operations/entity_read.py",

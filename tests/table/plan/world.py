@@ -8,7 +8,7 @@ from typing import Any
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.document import StoredAccount
-from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.protocol.clock import TICKS_PER_SECOND, unix_seconds
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, Response

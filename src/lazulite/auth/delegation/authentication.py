@@ -10,7 +10,7 @@ from lazulite.auth.accounts.account import Account
 from lazulite.auth.delegation.sas import DELEGATION_SAS_PARAMETERS, DelegationSas, ParseDelegationSas
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant
-from lazulite.auth.sas.terms import MalformedSasError, Terms, malformed, signature_mismatch
+from lazulite.auth.sas import MalformedSasError, Terms, malformed, signature_mismatch
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from lazulite.auth.delegation.key import DelegationKey, Secret
 from lazulite.auth.grant import Grant, Scope
-from lazulite.auth.sas.terms import MalformedSasError, Terms, check_version, parse_terms, read_values
+from lazulite.auth.sas import MalformedSasError, Terms, check_version, parse_terms, read_values
 
 MARKER = "skoid"
 """The query parameter that tells a user delegation SAS from other tokens."""

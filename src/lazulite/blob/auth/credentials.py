@@ -3,8 +3,8 @@
 The string that a client signs under Shared Key: "Authorize with Shared Key" of the REST reference.
 """
 
+from lazulite.auth.authenticator import ServiceCredentials
 from lazulite.auth.canonicalize import string_to_sign
-from lazulite.auth.service_credentials import ServiceCredentials
 from lazulite.blob.auth.delegation_sas import parse_blob_delegation_sas
 from lazulite.blob.auth.requirements import BLOB_BEARER
 from lazulite.blob.auth.sas import BLOB_SAS_PARAMETERS, CONTAINER, parse_blob_sas, resource_fields

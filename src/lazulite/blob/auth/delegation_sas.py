@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from lazulite.auth.delegation.sas import DelegationSas, read_delegation_values
 from lazulite.auth.grant import Grant
-from lazulite.auth.sas.terms import MalformedSasError, Terms, read_values
+from lazulite.auth.sas import MalformedSasError, Terms, read_values
 from lazulite.blob.auth.sas import (
     BLOB,
     CONTAINER,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant
-from lazulite.auth.sas.service_sas import ServiceSas, sign_service_sas
-from lazulite.auth.sas.terms import MalformedSasError, Terms, read_values
+from lazulite.auth.sas import MalformedSasError, ServiceSas, Terms, read_values, sign_service_sas
 from lazulite.blob.resource import resource_of
 from lazulite.blob.versions import (
     DIRECTORY_SAS_SINCE,

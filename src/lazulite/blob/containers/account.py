@@ -18,8 +18,13 @@ from lazulite.blob.versions import PERMANENT_DELETE_SINCE, SOFT_DELETE_SINCE, WE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.xml import document as xml
-from lazulite.service.blob_properties import BlobProperties, BlobPropertiesUpdate, DeleteRetention, StaticWebsite
-from lazulite.service.properties import PropertiesUpdate
+from lazulite.service.properties import (
+    BlobProperties,
+    BlobPropertiesUpdate,
+    DeleteRetention,
+    PropertiesUpdate,
+    StaticWebsite,
+)
 from lazulite.service.properties_xml import OwnParts, boolean_leaf, read_boolean, read_period
 
 _INFORMATION = (

@@ -34,8 +34,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.version import RequestVersion
-from lazulite.service.call import ServiceCall
-from lazulite.service.catalog_context import CatalogContext
+from lazulite.service.call import CatalogContext, ServiceCall
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
 from lazulite.service.routing import component_of

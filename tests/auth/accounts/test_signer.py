@@ -6,7 +6,7 @@ from base64 import b64encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.auth.hmac_signer import Signer
+from lazulite.auth.accounts.account import Signer
 
 
 @given(st.binary(max_size=200), st.binary(max_size=300))
