@@ -1,61 +1,94 @@
-"""A location of the last version without queues: today's version opens it, serves queues too, and may be undone."""
+"""Today's version opens a location that an earlier one wrote, serves all services there, and changes none of its rows.
+
+So the earlier version finds its rows as it wrote them, if an upgrade is undone.
+"""
 
 from pathlib import Path
+from typing import cast
 
+import pytest
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
+from rocksdict import Rdict
 
-from tests.old_version import old_server
+from lazulite.engine.rocksdb.rollback_journal import FORMAT_KEY
+from lazulite.settings.config import store_path
+from tests.golden import LOCATIONS, unpack_location
 from tests.server_process import running
 
 from .test_serve import lazulite
 
-ENTITIES = 50
+ENTITIES = MESSAGES = 50
+SERVED = ("--silent", "--services", "table,queue,blob", "--accept-clock-jump")
+_COUNTERS = (b"\x00\x00\x00\x00\x00\x00\x00\x01", b"\xff\xff\xff\xff\xff\xff\xff\xffstamp")
+"""How the keys of the rows begin that count spaces, and have the last timestamp."""
 
 
 def entities(connection_string: str) -> list[int]:
-    with TableServiceClient.from_connection_string(connection_string.strip(), retry_total=0) as service:
+    with TableServiceClient.from_connection_string(connection_string, retry_total=0) as service:
         found = service.get_table_client("Orders").list_entities()
         return [int(entity["Number"]) for entity in found]
 
 
-def add(connection_string: str, numbers: range) -> None:
-    with TableServiceClient.from_connection_string(connection_string.strip(), retry_total=0) as service:
-        table = service.create_table_if_not_exists("Orders")
-        for number in numbers:
+def use_all_services(connection_string: str) -> None:
+    with TableServiceClient.from_connection_string(connection_string, retry_total=0) as service:
+        table = service.get_table_client("Orders")
+        for number in range(ENTITIES, 2 * ENTITIES):
             table.create_entity({"PartitionKey": "p", "RowKey": f"{number:04}", "Number": number})
-
-
-def test_a_location_without_queues_opens_as_before_and_gets_queues(tmp_path: Path) -> None:
-    location = ("--location", str(tmp_path / "data"))
-    with old_server(*location) as server:
-        assert server.lines[1].count("Endpoint=") == 1, "it is an old one"
-        add(server.lines[1], range(ENTITIES))
-        assert server.stop() == (0, "")
-    with running(*location, "--silent", "--services", "table,queue") as server:
-        assert entities(server.lines[1]) == list(range(ENTITIES))
-        add(server.lines[1], range(ENTITIES, 2 * ENTITIES))
-        with (
-            QueueServiceClient.from_connection_string(server.lines[1].strip(), retry_total=0) as service,
-            service.create_queue("jobs") as jobs,
-        ):
-            for number in range(ENTITIES):
-                jobs.send_message(str(number))
-        assert server.stop() == (0, "")
-    checked = lazulite("check", *location)
-    assert checked.returncode == 0, checked.stderr
-    assert "queues     1" in checked.stdout
-    with old_server(*location) as server:
-        assert entities(server.lines[1]) == list(range(2 * ENTITIES)), "the upgrade can be undone"
-        with TableServiceClient.from_connection_string(server.lines[1].strip(), retry_total=0) as tables:
-            tables.create_table("Others")
-            tables.delete_table("Orders")
-        assert server.stop() == (0, "")
     with (
-        running(*location, "--silent", "--services", "table,queue") as server,
-        QueueServiceClient.from_connection_string(server.lines[1].strip(), retry_total=0) as service,
-        service.get_queue_client("jobs") as jobs,
+        QueueServiceClient.from_connection_string(connection_string, retry_total=0) as queues,
+        queues.create_queue("others") as others,
     ):
-        got = [int(message.content) for page in range(2) for message in jobs.receive_messages(max_messages=32)]
-        assert sorted(got) == list(range(ENTITIES)), "the messages are untouched"
+        others.send_message("1")
+        assert others.receive_message() is not None
+    with (
+        BlobServiceClient.from_connection_string(connection_string, retry_total=0) as blobs,
+        blobs.create_container("others") as container,
+    ):
+        container.upload_blob("blob", b"1")
+        assert container.download_blob("blob").readall() == b"1"
+
+
+def rows(location: Path) -> dict[bytes, bytes]:
+    database = Rdict(str(store_path(location)))
+    try:
+        found = cast("dict[bytes, bytes]", dict(database.items()))
+        return {key: value for key, value in found.items() if not key.startswith(_COUNTERS)}
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("name", LOCATIONS)
+def test_a_location_of_an_earlier_version_is_served_and_keeps_its_rows(name: str, tmp_path: Path) -> None:
+    location = unpack_location(name, tmp_path)
+    before = rows(unpack_location(name, tmp_path / "before"))
+    assert FORMAT_KEY in before
+    with running("--location", str(location), *SERVED) as server:
+        connection_string = server.lines[-1].strip()
+        assert entities(connection_string) == list(range(ENTITIES))
+        use_all_services(connection_string)
+        assert entities(connection_string) == list(range(2 * ENTITIES))
+        assert server.stop() == (0, "")
+    checked = lazulite("check", "--location", str(location))
+    assert checked.returncode == 0, checked.stderr
+    assert before.items() <= rows(location).items()
+
+
+def test_queues_and_blobs_of_an_earlier_version_are_there(tmp_path: Path) -> None:
+    location = unpack_location("location-0.2", tmp_path)
+    with running("--location", str(location), *SERVED) as server:
+        connection_string = server.lines[-1].strip()
+        with (
+            QueueServiceClient.from_connection_string(connection_string, retry_total=0) as queues,
+            queues.get_queue_client("jobs") as jobs,
+        ):
+            assert jobs.get_queue_properties().approximate_message_count == MESSAGES
+        with (
+            BlobServiceClient.from_connection_string(connection_string, retry_total=0) as blobs,
+            blobs.get_container_client("docs") as docs,
+        ):
+            assert docs.download_blob("large").readall() == bytes(100_000)
+            small = docs.download_blob("small")
+            assert (small.readall(), small.properties.metadata) == (b"small", {"a": "1"})
         assert server.stop() == (0, "")
