@@ -4,6 +4,7 @@
 #   make check    style, types, layers, unit tests and conformance, in a few minutes: before each commit
 #   make test     that, and patterns, SDKs, processes, engines, installation, in fifteen minutes or so
 #   make coverage  that, and mutations for campaigns to find, with branch coverage: what CI runs
+#   make versions  parsers, codecs and the request path on newer Pythons, where these are installed; CI runs it, too
 #   make patterns  the tests of the pattern library, patterns/, alone
 #   make twins    the synchronous modules of the pattern library, written anew from the asynchronous ones
 #   make compatibility  docs/compatibility.md and build/compatibility.md, from the rows of behaviours
@@ -33,7 +34,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns twins coverage lint compatibility bench campaigns torture mutations fuzz clean
+.PHONY: serve check test patterns twins coverage versions lint compatibility bench campaigns torture mutations fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -47,6 +48,21 @@ test: lint
 
 coverage: lint
 	$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)
+
+# Each Python has an environment of its own, such as .venv-python3.12.
+NEWER_PYTHONS ?= python3.12 python3.13
+REQUEST_PATH = $(wildcard $(addprefix tests/,protocol auth records service server/http table/batch table/model table/payload \
+	table/plan table/query queue/test_payload.py queue/test_plans.py blob/headers blob/payload blob/transfers))
+versions:
+	@for python in $(NEWER_PYTHONS); do \
+		environment=.venv-$${python##*/}; \
+		$$python -c "" 2>/dev/null || { echo "skipped: $$python is not installed"; continue; }; \
+		test -e $$environment/.test || { $$python -m venv --clear $$environment \
+			&& $$environment/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,test]' \
+			&& touch $$environment/.test; } || exit 1; \
+		$$environment/bin/python -m pytest -q --numprocesses $(PROCESSES) --dist loadfile --tier check $(REQUEST_PATH) $(ARGS) \
+			|| exit 1; \
+	done
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -81,7 +97,7 @@ fuzz: $(VENV)/.fuzz
 	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 
 clean:
-	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info patterns/src/*.egg-info patterns/simulation/src/*.egg-info
+	rm -rf $(VENV) .venv-* .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info patterns/src/*.egg-info patterns/simulation/src/*.egg-info
 
 # `exec` above leaves make out of the way of signals; these files say what is installed.
 $(VENV)/.runtime: pyproject.toml constraints.txt $(if $(VENV_IS_RIGHT),,new-venv)

@@ -143,9 +143,17 @@ def test_campaigns_are_torture_mutations_and_fuzz() -> None:
     assert "-m tests.fuzz --seconds 60" in plan
 
 
-def test_ci_runs_make_coverage() -> None:
+def test_newer_pythons_run_the_tests_of_the_request_path_if_they_are_there() -> None:
+    made = subprocess.run(
+        ["make", "versions", "NEWER_PYTHONS=no-such-python"], capture_output=True, text=True, check=True, cwd=CHECKOUT
+    )
+    assert made.stdout == "skipped: no-such-python is not installed\n"
+    assert "tests/protocol tests/auth" in planned("versions")
+
+
+def test_ci_runs_all_tests_and_some_on_other_versions() -> None:
     lines = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if line.startswith("make")] == ["make coverage"]
+    assert [line for line in lines if line.startswith("make")] == ["make coverage", "make versions"]
 
 
 def test_what_check_leaves_out_is_not_imported(tmp_path: Path, pytestconfig: pytest.Config) -> None:
