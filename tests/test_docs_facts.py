@@ -49,7 +49,7 @@ from lazulite.service.call import QueryLimits
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 from lazulite.table import names
-from lazulite.table.model import edm, entity, literals
+from lazulite.table.model import edm, entity
 from lazulite.table.payload import atom, json_reader
 from lazulite.table.query import options as query_options
 from lazulite.table.query.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
@@ -144,7 +144,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("PartitionKey, RowKey, UTF-16 units each", names.KEY_MAX_UTF16),
         ("properties, without the keys and Timestamp", entity.PROPERTIES_MAX),
         ("entity, by the formula below", f"{entity.ENTITY_MAX_BYTES // MIB} MiB"),
-        ("Double as a string, characters", literals.DECIMAL_LENGTH_MAX),
+        ("Double as a string, characters", edm.DECIMAL_LENGTH_MAX),
         ("String", (edm.STRING.limit - 4) // 2),
         ("Binary", edm.BINARY.limit - 4),
         ("brackets open at one time in a JSON body", json_reader.DEPTH_MAX),

@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model.edm import TYPES, Value, type_of_json
+from lazulite.table.model.edm import TYPES, Json, Value, type_of_json
 from lazulite.table.model.entity import EncodedEntity, encode_entity
-from lazulite.table.model.literals import Json
 from lazulite.table.payload.json_pattern import TablePatterns
 from lazulite.table.payload.json_reader import read_encoded, read_entity
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from lazulite.protocol.clock import LAST_TICK
-from lazulite.queue.model.lookahead import LookAhead
+from lazulite.queue.messages import LookAhead
 from lazulite.queue.model.message import Message
 from lazulite.queue.model.shard import Head, Shard
 

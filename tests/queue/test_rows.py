@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.expirations import EXPIRATIONS_SPACE, slot_of
-from lazulite.queue.model.message import Message, read_index, read_message, row_of_index
+from lazulite.queue.model.message import Message, read_index, read_message, read_receipt, row_of_index, write_receipt
 from lazulite.queue.model.moves import (
     BarrierError,
     MessagesGoneError,
@@ -21,7 +21,6 @@ from lazulite.queue.model.moves import (
     UnscheduledError,
     read_state,
 )
-from lazulite.queue.model.receipt import read_receipt, write_receipt
 from lazulite.queue.verification import QUEUES_SPACE
 
 TICKS = st.integers(0, LAST_TICK - 1)

@@ -7,9 +7,8 @@ import pytest
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.messages import Messages, RisingClock
 from lazulite.queue.model import moves
-from lazulite.queue.model.message import Message
+from lazulite.queue.model.message import Message, Receipt
 from lazulite.queue.model.moves import BarrierError, MoveMessages
-from lazulite.queue.model.receipt import Receipt
 from lazulite.queue.model.shard import Shard
 from lazulite.queue.model.sweep import BeginSweep
 from tests.torture.queue.mutations import move_whatever_is_there

@@ -19,7 +19,7 @@ from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.call import Context
 from lazulite.queue.catalog import Queue
 from lazulite.queue.model.expirations import SLOT_TICKS
-from lazulite.queue.model.receipt import Receipt
+from lazulite.queue.model.message import Receipt
 from lazulite.queue.remote_messages import RemoteMessages
 from lazulite.queue.service import QUEUE, QueueService
 from lazulite.service.definition import ServiceDependencies

@@ -2,7 +2,7 @@ import pytest
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.etag_condition import ANY, check_condition, read_condition, reject_conditions, require_condition
-from lazulite.table.model.date_time import parse_datetime
+from lazulite.table.model.edm import parse_datetime
 from lazulite.table.model.row import etag_of
 
 TICKS = parse_datetime("2017-08-30T13:20:33.413914Z")

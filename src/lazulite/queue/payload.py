@@ -11,8 +11,7 @@ from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content
 from lazulite.queue import limits
 from lazulite.queue.catalog import Queue
-from lazulite.queue.model.message import Message
-from lazulite.queue.model.receipt import write_receipt
+from lazulite.queue.model.message import Message, write_receipt
 from lazulite.queue.versions import DEQUEUE_COUNT_SINCE, LIST_WITHOUT_URL_SINCE, LONG_TEXT_SINCE
 
 _ELEMENTS_MAX = 16

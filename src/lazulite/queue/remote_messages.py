@@ -11,8 +11,7 @@ from lazulite.engine.remote.channel import Plain
 from lazulite.engine.remote.messages import Primary, Procedure
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import Messages
-from lazulite.queue.model.message import Message
-from lazulite.queue.model.receipt import Receipt
+from lazulite.queue.model.message import Message, Receipt
 
 _PUT, _GET, _PEEK, _UPDATE, _DELETE, _COUNT = (
     f"queue.{name}" for name in ("put", "get", "peek", "update", "delete", "count")

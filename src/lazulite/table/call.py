@@ -8,10 +8,9 @@ from lazulite.service.definition import ServiceDependencies
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.catalog import Catalog, Table
 from lazulite.table.credentials import TableScope
-from lazulite.table.payload.formats import Format, Reader
+from lazulite.table.payload.formats import Format, Reader, negotiate, reader_of
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.json_pattern import PatternCache
-from lazulite.table.payload.negotiation import negotiate, reader_of
 from lazulite.table.resource import Resource
 from lazulite.table.versions import odata_version
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model.date_time import parse_datetime
+from lazulite.table.model.edm import parse_datetime
 from lazulite.table.model.row import etag_of
 
 ANY = "*"

@@ -12,7 +12,7 @@ from lazulite.protocol.xml import document as xml
 from lazulite.service.rejection import Rejection, xml_response
 from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.errors import MESSAGE_AS_REASON
-from lazulite.table.payload.negotiation import HEADER_MAX, format_for_error
+from lazulite.table.payload.formats import HEADER_MAX, format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
 
 _BATCH = re.compile(r".*/(?:\$|%24)batch/?", re.DOTALL)

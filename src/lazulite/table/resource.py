@@ -1,7 +1,7 @@
-"""What a URL of the Table service addresses. Source: reference §1.
+"""What a request to the Table service addresses, and its method as the service understands it.
 
 Invariants: keys are decoded exactly once, their doubled quotes made single. A resource that is returned is well formed;
-whether it exists is another question.
+whether it exists is another question. Source: reference §1; of methods: §9, §11.1.
 """
 
 import re
@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import percent_decode
 from lazulite.table.names import check_addressed_key, check_addressed_table
 
@@ -28,6 +29,8 @@ _BELOW = re.compile(r"([^/(]*+)/(.*)", re.DOTALL)
 _BELOW_TABLE = re.compile(r"(?:\$batch|(?i:tables)(?:\((.*)\))?)/?", re.DOTALL)
 _TABLE_KEY = re.compile(rf"\s*(?:TableName\s*=\s*)?{_LITERAL}\s*", re.DOTALL)
 _KEY_COUNT = "The number of keys specified in the URI does not match number of key properties for the resource '{}'."
+
+_TUNNELLED = frozenset({"MERGE", "PATCH", "PUT", "DELETE", "GET"})
 
 
 class Kind(StrEnum):
@@ -154,3 +157,31 @@ def _read_keys(table: str, predicate: str) -> tuple[str, str]:
 def wrong_key_count(table: str) -> ServiceError:
     """Return the rejection of a number of keys that no entity of a table has."""
     return ServiceError("InvalidInput", _KEY_COUNT.format(table))
+
+
+def effective_method(request: Request, *, in_batch: bool = False) -> str:
+    """Return the method, a verb tunnelled through POST by `X-HTTP-Method` undone.
+
+    A part of a batch may name its own method in that header: the Java SDK 8 sends it with each merge (recorded for
+    `MERGE`; *unverified* for other methods).
+
+    Args:
+        request: for its method and headers.
+        in_batch: whether the request is a part of a batch.
+
+    Raises:
+        ServiceError: `XMethodNotUsingPost`, `XMethodIncorrectCount`, `XMethodIncorrectValue`.
+    """
+    tunnelled = request.headers.get("x-http-method")
+    if tunnelled is None:
+        return request.method
+    if request.method != "POST":
+        if in_batch and tunnelled.strip().upper() == request.method:
+            return request.method
+        raise ServiceError("XMethodNotUsingPost")
+    if "," in tunnelled:
+        raise ServiceError("XMethodIncorrectCount")
+    method = tunnelled.strip().upper()
+    if method not in _TUNNELLED:
+        raise ServiceError("XMethodIncorrectValue")
+    return method

@@ -9,8 +9,7 @@ from lazulite.protocol.message import Response
 from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call
 from lazulite.table.payload.feed import FeedFrame
-from lazulite.table.payload.formats import Format
-from lazulite.table.payload.negotiation import Preference
+from lazulite.table.payload.formats import Format, Preference
 from lazulite.table.query.page import Page
 from lazulite.table.versions import ODATA_HEADER_BEFORE
 

@@ -5,10 +5,9 @@ from lazulite.service.kernel import ServiceKernel
 from lazulite.table.call import Call, Context, make_context
 from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.errors import MESSAGES
-from lazulite.table.method_override import effective_method
 from lazulite.table.rejection import reject
 from lazulite.table.remote_codec import TABLE_COMMITS, TABLE_REJECTIONS
-from lazulite.table.resource import USUAL_PATH, Resource, parse_resource
+from lazulite.table.resource import USUAL_PATH, Resource, effective_method, parse_resource
 from lazulite.table.routes import ROUTES, component
 from lazulite.table.verification import TABLES_SPACE
 

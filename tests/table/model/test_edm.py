@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lazulite.table.model import date_time, edm, literals
+from lazulite.table.model import edm
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from lazulite.table.model import date_time, edm, literals
         (edm.BINARY, "", '""'),
     ],
 )
-def test_canonical_literals(edm_type: edm.EdmType, value: literals.Json, literal: str) -> None:
+def test_canonical_literals(edm_type: edm.EdmType, value: edm.Json, literal: str) -> None:
     assert edm_type.literal(value) == literal
     assert edm_type.literal(json.loads(literal)) == literal
 
@@ -80,20 +80,20 @@ def test_canonical_literals(edm_type: edm.EdmType, value: literals.Json, literal
         (edm.BINARY, 1),
     ],
 )
-def test_rejected_values(edm_type: edm.EdmType, value: literals.Json) -> None:
+def test_rejected_values(edm_type: edm.EdmType, value: edm.Json) -> None:
     with pytest.raises(ValueError, match=r"."):
         edm_type.literal(value)
 
 
 def test_a_datetime_out_of_range_is_shown_as_dotnet_shows_it() -> None:
-    with pytest.raises(date_time.DateTimeRangeError) as caught:
+    with pytest.raises(edm.DateTimeRangeError) as caught:
         edm.DATETIME.literal("0001-01-01T00:00:00Z")
     assert caught.value.text == "01/01/0001 00:00:00"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_round_trip(value: float) -> None:
-    literal = literals.format_double(value)
+    literal = edm.format_double(value)
     assert json.loads(literal) == value
     assert edm.type_of_literal(literal) is edm.DOUBLE
 
@@ -110,18 +110,18 @@ def test_doubles_have_fifteen_digits_or_seventeen(value: float) -> None:
     if float(text) != value:
         text = f"{value:.17g}"
     text = text.upper()
-    assert literals.format_double(value) == (text if "." in text or "E" in text else f"{text}.0")
+    assert edm.format_double(value) == (text if "." in text or "E" in text else f"{text}.0")
 
 
-@given(st.integers(0, date_time.DATETIME_MAX))
+@given(st.integers(0, edm.DATETIME_MAX))
 def test_datetimes_round_trip(ticks: int) -> None:
-    assert date_time.parse_datetime(date_time.format_datetime(ticks)) == ticks
-    assert date_time.parse_datetime(date_time.format_datetime7(ticks)) == ticks
+    assert edm.parse_datetime(edm.format_datetime(ticks)) == ticks
+    assert edm.parse_datetime(edm.format_datetime7(ticks)) == ticks
 
 
 @given(st.datetimes(min_value=datetime(1601, 1, 1)))
 def test_datetimes_agree_with_the_standard_library(value: datetime) -> None:
-    ticks = date_time.parse_datetime(value.isoformat())
+    ticks = edm.parse_datetime(value.isoformat())
     seconds = value.replace(tzinfo=UTC) - datetime(1601, 1, 1, tzinfo=UTC)
     assert ticks == (seconds.days * 86_400 + seconds.seconds) * 10_000_000 + seconds.microseconds * 10
 
@@ -155,12 +155,12 @@ def test_parsers_reject_with_value_errors_only(text: str) -> None:
     ("value", "edm_type"),
     [("1", edm.STRING), (True, edm.BOOLEAN), (1, edm.INT32), (1.0, edm.DOUBLE)],
 )
-def test_types_by_the_shape_of_the_json(value: literals.Json, edm_type: edm.EdmType) -> None:
+def test_types_by_the_shape_of_the_json(value: edm.Json, edm_type: edm.EdmType) -> None:
     assert edm.type_of_json(value) is edm_type
 
 
 @pytest.mark.parametrize("value", [[], {}, None])
-def test_what_is_no_primitive_has_no_type(value: literals.Json) -> None:
+def test_what_is_no_primitive_has_no_type(value: edm.Json) -> None:
     with pytest.raises(ValueError, match="primitive"):
         edm.type_of_json(value)
 
@@ -191,7 +191,7 @@ def test_binaries_are_spelled_canonically_or_rejected(groups: int, text: str) ->
 
 
 def test_doubles_in_strings_have_a_bound() -> None:
-    digits = "0." + "1" * (literals.DECIMAL_LENGTH_MAX - 2)
+    digits = "0." + "1" * (edm.DECIMAL_LENGTH_MAX - 2)
     assert edm.DOUBLE.literal(digits) == edm.DOUBLE.literal(float(digits))
     with pytest.raises(ValueError, match="Double"):
         edm.DOUBLE.literal(digits + "1")

@@ -7,8 +7,8 @@ import pytest
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
 from lazulite.table.model import edm
+from lazulite.table.model.edm import Json
 from lazulite.table.model.entity import Entity
-from lazulite.table.model.literals import Json
 from lazulite.table.model.row import Property
 from lazulite.table.payload.json_reader import read_entity
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.table.model import date_time, edm
+from lazulite.table.model import edm
 from lazulite.table.model.property_reader import (
     decoded_row_reader,
     literal_reader,
@@ -27,7 +27,7 @@ from lazulite.table.model.row import (
 )
 from tests.table.strategies import keys, names, properties
 
-TICKS = date_time.parse_datetime("2017-08-30T13:20:33.413914Z")
+TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
 
 
 def _row(partition_key: str, row_key: str, values: dict[str, Property], ticks: int = TICKS) -> bytes:
@@ -46,7 +46,7 @@ def test_the_layout_is_the_documented_one() -> None:
     assert etag_of(TICKS) == "W/\"datetime'2017-08-30T13%3A20%3A33.413914Z'\""
 
 
-@given(keys, keys, properties, st.integers(0, date_time.DATETIME_MAX))
+@given(keys, keys, properties, st.integers(0, edm.DATETIME_MAX))
 def test_rows_round_trip(partition_key: str, row_key: str, values: dict[str, Property], ticks: int) -> None:
     value = _row(partition_key, row_key, values, ticks)
     assert decode_row(value) == DecodedRow(partition_key, row_key, ticks, values)
@@ -72,8 +72,8 @@ def test_readers_find_exactly_the_property_of_their_name(
     assert property_reader("RowKey")(value) == row_key
     timestamp = property_reader("Timestamp")(value)
     assert timestamp == TICKS
-    assert isinstance(timestamp, date_time.DateTime)
-    assert literal_reader("Timestamp")(value) == Property(edm.DATETIME, f'"{date_time.format_datetime(TICKS)}"')
+    assert isinstance(timestamp, edm.DateTime)
+    assert literal_reader("Timestamp")(value) == Property(edm.DATETIME, f'"{edm.format_datetime(TICKS)}"')
 
 
 @given(keys, keys, properties, names)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lazulite.engine.contract import Engine
-from lazulite.table.model.date_time import parse_datetime
+from lazulite.table.model.edm import parse_datetime
 from tests.table.client import BASE, Client, header
 
 PATH = "people(PartitionKey='p',RowKey='r')"

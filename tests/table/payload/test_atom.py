@@ -7,7 +7,7 @@ from lxml import etree
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model import date_time, edm, literals
+from lazulite.table.model import edm
 from lazulite.table.model.edm import EdmType
 from lazulite.table.model.entity import Entity
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
@@ -253,7 +253,7 @@ def test_a_body_out_of_all_proportion_is_rejected() -> None:
 
 BASE = 'http://a"&<b/acct/'
 ESCAPED = "http://a&quot;&amp;&lt;b/acct/"
-TICKS = date_time.parse_datetime("2017-08-30T13:20:33.413914Z")
+TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
 DECLARATION = '<?xml version="1.0" encoding="utf-8" standalone="yes"?>'
 WRITTEN_NAMESPACES = (
     'xmlns:d="http://schemas.microsoft.com/ado/2007/08/dataservices" '
@@ -268,7 +268,7 @@ def row(partition_key: str, row_key: str, values: dict[str, Property]) -> bytes:
     return assemble(TICKS, encode_keys(partition_key, row_key), encode_properties(values))
 
 
-def prop(edm_type: edm.EdmType, value: literals.Json) -> Property:
+def prop(edm_type: edm.EdmType, value: edm.Json) -> Property:
     return Property(edm_type, edm_type.literal(value))
 
 

@@ -6,14 +6,14 @@ from hypothesis import given
 
 from lazulite.protocol.steps import finish
 from lazulite.protocol.xml.text import is_text
-from lazulite.table.model import date_time, edm
+from lazulite.table.model import edm
 from lazulite.table.model.entity import Entity
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
 from lazulite.table.payload import atom, json_reader
 from lazulite.table.payload.formats import ATOM, JSON
 from tests.table import strategies
 
-TICKS = date_time.parse_datetime("2017-08-30T13:20:33.413914Z")
+TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
 
 
 def _in_xml(values: dict[str, Property]) -> bool:

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model.edm import TYPES
+from lazulite.table.model.edm import TYPES, Json
 from lazulite.table.model.entity import EncodedEntity, encode_entity
-from lazulite.table.model.literals import Json
 from lazulite.table.names import PROPERTY_NAME_MAX
 from lazulite.table.payload import json_fast_path
 from lazulite.table.payload.json_fast_path import ANNOTATION, MEMBERS_MAX, SHAPES_MAX, encode_plain

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model.literals import Json
+from lazulite.table.model.edm import Json
 from lazulite.table.payload import json_reader
 from lazulite.table.payload.json_reader import (
     DECODER,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model import date_time, edm
+from lazulite.table.model import edm
 from lazulite.table.model.property_reader import SEARCHED_MAX
 from lazulite.table.model.row import DecodedRow, Property, assemble, decode_row, encode_keys, encode_properties, etag_of
 from lazulite.table.payload.json_writer import JsonEntityWriter, JsonTableWriter, MetadataLevel, error_payload
@@ -13,7 +13,7 @@ from lazulite.table.payload.links import entity_link
 from tests.table.strategies import keys, properties
 
 BASE = "http://127.0.0.1:10002/acct/"
-TICKS = date_time.parse_datetime("2017-08-30T13:20:33.413914Z")
+TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
 ETAG = '"odata.etag":"W/\\"datetime\'2017-08-30T13%3A20%3A33.413914Z\'\\""'
 VALUES = {
     "Name": Property(edm.STRING, '"x"'),
@@ -114,7 +114,7 @@ def _reported_slowly(level: MetadataLevel, row: DecodedRow, select: list[str] | 
     held = {
         "PartitionKey": Property(edm.STRING, json.dumps(row.partition_key)),
         "RowKey": Property(edm.STRING, json.dumps(row.row_key)),
-        "Timestamp": Property(edm.DATETIME, f'"{date_time.format_datetime(row.ticks)}"'),
+        "Timestamp": Property(edm.DATETIME, f'"{edm.format_datetime(row.ticks)}"'),
         **row.properties,
     }
     full = level is MetadataLevel.FULL

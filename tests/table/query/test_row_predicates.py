@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite.table.model import date_time, edm, literals
+from lazulite.table.model import edm
 from lazulite.table.model.property_reader import property_reader
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
 from lazulite.table.query.filter import (
@@ -24,14 +24,14 @@ from tests.table.query.filter.trees import operators
 from tests.table.query.filter.trees import values as constants
 from tests.table.strategies import keys, properties
 
-ticks = st.integers(0, date_time.DATETIME_MAX)
+ticks = st.integers(0, edm.DATETIME_MAX)
 
 
 def _near(held: edm.Value) -> list[edm.Value]:
-    if isinstance(held, date_time.DateTime):
-        return [held, "", *(date_time.DateTime(held + step) for step in (-(10**8), -1, 1, 10, 10**7))]
+    if isinstance(held, edm.DateTime):
+        return [held, "", *(edm.DateTime(held + step) for step in (-(10**8), -1, 1, 10, 10**7))]
     if isinstance(held, str):
-        return ["", held, held + "a", held[:-1], literals.Guid(held), str(held), held + '"', held + "\\", "\uffff", "~"]
+        return ["", held, held + "a", held[:-1], edm.Guid(held), str(held), held + '"', held + "\\", "\uffff", "~"]
     if isinstance(held, bytes | bool):
         return [held, ""]
     return [held, "", held + 1, held - 1, float(held), str(held)]
@@ -163,7 +163,7 @@ def test_what_bytes_cannot_tell_is_left_to_others(text: str) -> None:
 @pytest.mark.parametrize("step", [-256, -1, 0, 1, 256])
 def test_times_are_compared_to_the_tick(operator: Operator, step: int) -> None:
     row = _row({}, 10**17)
-    term = Comparison("Timestamp", operator, date_time.DateTime(10**17 + step))
+    term = Comparison("Timestamp", operator, edm.DateTime(10**17 + step))
     test = row_test(term)
     assert test is not None
     assert test(row) is compile_predicate(term, property_reader)(row)

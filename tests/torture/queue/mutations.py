@@ -7,9 +7,8 @@ from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Catalog, Queue
 from lazulite.queue.messages import HeldPlaces, Messages
 from lazulite.queue.model import message, shard
-from lazulite.queue.model.message import Message, Place
+from lazulite.queue.model.message import Message, Place, Receipt
 from lazulite.queue.model.moves import STATE_ROW, MoveMessages, read_state
-from lazulite.queue.model.receipt import Receipt
 from lazulite.queue.model.shard import Head, Shard
 
 _decide = MoveMessages.__call__

@@ -1,14 +1,23 @@
-"""A message, and its two rows in a shard.
+"""A message, its two rows in a shard, and its pop receipts.
 
     v{time of visibility}{id}   message: insertion and expiration time, dequeue count, changes, text
     e{expiration time}{id}      index: time of visibility; absent for a message that never expires
 
 Times are ticks in 16 hexadecimal digits, so that rows are in the order of time. The first byte of a value tells its
 kind. Invariant: the time of visibility and the number of changes together occur once in the life of a message, so that
-they are its pop receipt.
+they are its pop receipt. A receipt is base64 of 20 bytes, as the service makes them (reference §28.7):
+
+    02 00 00 00  03 00 00 00  mark, 4 bytes  time of visibility in ticks, 8 bytes        (little endian)
+
+Recorded of the service are zeros in place of the mark. The mark is the number of changes of the message, plus the
+CRC-32 of its id. It tells apart two receipts that name the same time: of one message, and of messages that one request
+got. An update's receipt begins with 03.
 """
 
+import base64
+import binascii
 import struct
+import zlib
 from typing import NamedTuple
 from uuid import UUID
 
@@ -26,6 +35,12 @@ _ID_AT = 17
 _KEY_CHARACTERS = 49
 COUNT_MAX = 2**31 - 1
 """The greatest dequeue count, where counting stops: the number that clients read it as."""
+
+_RECEIPT = struct.Struct("<IIIQ")
+_FIRST, _SECOND = 2, 3
+_FIRST_OF_UPDATE = 3
+_CHARACTERS = 28
+_MARK_MAX = 2**32 - 1
 
 
 class Place(NamedTuple):
@@ -190,3 +205,53 @@ def _read_key(row: str, prefix: str) -> tuple[int, UUID]:
     if len(row) != _KEY_CHARACTERS or row[0] != prefix or row != row.lower():
         raise ValueError("the key is none of a message")
     return int(row[1:_ID_AT], 16), UUID(int=int(row[_ID_AT:], 16))
+
+
+class SentReceipt(NamedTuple):
+    """A pop receipt as a client sent it, for whatever message."""
+
+    visible: int
+    """In ticks."""
+    mark: int
+
+    def of(self, message: UUID) -> "Receipt":
+        """Return what it says of a message; the number of changes makes no sense if it is another one's."""
+        return Receipt(self.visible, (self.mark - zlib.crc32(message.bytes)) & _MARK_MAX)
+
+
+class Receipt(NamedTuple):
+    """A pop receipt of one message."""
+
+    visible: int
+    """In ticks."""
+    changes: int
+
+
+def write_receipt(message: Message, *, updated: bool = False) -> str:
+    """Return the pop receipt of a message."""
+    first = _FIRST_OF_UPDATE if updated else _FIRST
+    mark = (message.changes + zlib.crc32(message.id.bytes)) & _MARK_MAX
+    return base64.b64encode(_RECEIPT.pack(first, _SECOND, mark, message.visible)).decode()
+
+
+def read_receipt(text: str) -> SentReceipt:
+    """Read a pop receipt.
+
+    Args:
+        text: decoded from the query; a blank stands for a `+` that the client did not encode.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    if len(text) != _CHARACTERS:
+        raise ValueError("the length differs")
+    try:
+        decoded = base64.b64decode(text.replace(" ", "+"), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("it is not base64") from None
+    if len(decoded) != _RECEIPT.size:
+        raise ValueError("the length differs")
+    first, second, mark, visible = _RECEIPT.unpack(decoded)
+    if first not in (_FIRST, _FIRST_OF_UPDATE) or second != _SECOND:
+        raise ValueError("it begins otherwise")
+    return SentReceipt(visible, mark)

@@ -13,7 +13,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import finish
 from lazulite.queue import limits
 from lazulite.queue.call import Call
-from lazulite.queue.model.receipt import Receipt, SentReceipt, read_receipt, write_receipt
+from lazulite.queue.model.message import Receipt, SentReceipt, read_receipt, write_receipt
 from lazulite.queue.payload import usual_text, write_got, write_peeked, write_put
 from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE, PUT_CONTENT_SINCE
 from lazulite.service.parameters import invalid, read_number, require

@@ -20,9 +20,8 @@ from lazulite.protocol.message import ClientDisconnectedError, Request, Response
 from lazulite.server.admission.body_budget import BodyBudget
 from lazulite.server.admission.scheduler import SLICE_SECONDS
 from lazulite.server.asgi.body import AsgiBody, Message, Receive, Send
-from lazulite.server.content_windows import content_of, send_windows
 from lazulite.server.http.head import METHODS, SINGLE_FIELDS
-from lazulite.server.http.outbound import body_of, length_of
+from lazulite.server.http.outbound import body_of, content_of, length_of, send_windows
 from lazulite.server.limits import Limits
 from lazulite.server.observability.access_log import frames
 from lazulite.server.observability.exchange import Exchange, ExchangeLog

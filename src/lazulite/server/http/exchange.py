@@ -23,9 +23,8 @@ from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window, response_of
 from lazulite.server.admission.scheduler import SLICE_SECONDS, run_metered, schedule_fairly
-from lazulite.server.content_windows import content_of, send_windows
 from lazulite.server.http.connection_parts import ConnectionParts
-from lazulite.server.http.outbound import body_of, encode_head
+from lazulite.server.http.outbound import body_of, content_of, encode_head, send_windows
 from lazulite.server.http.pending_request import PendingRequest, Reader, ReceivedBody
 from lazulite.server.http.states import Event, State
 from lazulite.server.observability.exchange import Exchange
@@ -43,7 +42,7 @@ def reject(connection: ConnectionParts, pending: PendingRequest) -> None:
     server = connection.server
     connection.gate.account.rejected()
     pending.started_s = server.clock()
-    server.release(pending)
+    pending.release(server.bodies)
     respond(connection, pending, server.service.reject(pending.request, pending.error))
 
 
@@ -312,7 +311,7 @@ async def _serve(connection: ConnectionParts, pending: PendingRequest, work: Cor
         finally:
             connection.task = None
             pending.request.body_to_come = None
-            server.release(pending)
+            pending.release(server.bodies)
             if connection.outbound is None:
                 server.remove(connection)
         _finish(connection, pending, response)

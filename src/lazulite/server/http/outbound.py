@@ -6,6 +6,8 @@ that come out of one pass of the event loop are therefore kept to its end and se
 A transport tells what waits in it. Over TLS that is not all: encrypted bytes wait in another transport beneath, which
 does not tell. Linux tells of a TCP connection how many bytes its peer has acknowledged, which is enough for both.
 
+Long bodies are sent window by window, and other tasks run in between.
+
 Invariants:
 - A response is one head, one body, nothing else: neither a header value nor a reason phrase can start another line.
   Content-Length always tells where the body ends, so the connection stays usable. A response's `opening` is checked by
@@ -23,11 +25,13 @@ import re
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from lazulite.protocol.errors import REASONS
-from lazulite.protocol.message import ClientDisconnectedError, Response, Window
+from lazulite.protocol.joined_content import ONE_PIECE_BYTES, JoinedContent
+from lazulite.protocol.message import ClientDisconnectedError, Response, ResponseContent, Window
+from lazulite.service.time_slice import TimeSlice
 
 _TCP_INFO = getattr(socket, "TCP_INFO", None)
 _LAYOUT = struct.Struct("@24xI92xQ16xI")
@@ -328,3 +332,34 @@ class OutboundStream:
         """Return whether the client has taken some of what waits since the last call."""
         self._write_batcher.send()
         return self._acks.progress()
+
+
+def content_of(response: Response) -> ResponseContent | None:
+    """Return what is to be sent of a response in windows; None: its body is sent in one piece."""
+    if response.content is None and len(response.body) > ONE_PIECE_BYTES:
+        return JoinedContent([response.body])
+    return response.content
+
+
+async def send_windows(
+    content: ResponseContent, send: Callable[[Window], Awaitable[None]], time_slice: TimeSlice
+) -> None:
+    """Send content.
+
+    Args:
+        content: is not closed here.
+        send: sends one window; what it raises ends the sending.
+        time_slice: has a checkpoint after each window.
+
+    Raises:
+        ValueError: the content has not the length that it announced. No more than that was sent.
+    """
+    length, made_bytes = content.length, 0
+    async for window in content.chunks():
+        made_bytes += len(window)
+        if made_bytes > length:
+            break
+        await send(window)
+        await time_slice.checkpoint()
+    if made_bytes != length:
+        raise ValueError(f"content of {length} bytes had {made_bytes}")

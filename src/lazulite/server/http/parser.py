@@ -116,6 +116,8 @@ class RequestParser:
         """The input has ended: by its last request, by an error, or by `close`."""
         self.reading = _NOTHING
         """What is being read; a body perhaps in vain."""
+        self.is_between = True
+        """Whether all that came so far was whole messages, and another may come."""
         self.message_count = 0
         """Heads begun so far."""
 
@@ -142,15 +144,12 @@ class RequestParser:
         if upgrade_at is not None:
             # Not in the `except` above: there, an error further on would have the upgrade for its context.
             self._decline_upgrade(data[upgrade_at:])
-
-    @property
-    def is_between(self) -> bool:
-        """Whether all that came so far was whole messages, and another may come."""
-        return self.reading is _NOTHING and not self._raw_bytes and not self.stopped
+        self.is_between = self.reading is _NOTHING and not self._raw_bytes and not self.stopped
 
     def close(self) -> None:
         """Stop, and let go of what is held: llhttp and the connection refer back to this object."""
         self.stopped = True
+        self.is_between = False
         self.reading = _NOTHING
         self.incoming = None
         self._headers = {}

@@ -4,7 +4,7 @@ Invariants:
 - What is kept of the body is bounded: by `bytes_max` where it is read whole, by `WINDOW_BYTES` and one slice of input
   where it is read in chunks; nothing is kept once it is discarded.
 - No byte beyond two slices of input is read before memory for it is reserved. What is reserved is given back when the
-  request ends (`ServerState.release`). A body that is complete or small does not wait for room.
+  request ends (`release`). A body that is complete or small does not wait for room.
 """
 
 import asyncio
@@ -191,6 +191,12 @@ class PendingRequest:
         self.discards = True
         self.kept_bytes = 0
         self._parts = ()
+
+    def release(self, bodies: BodyBudget) -> None:
+        """Give back what was reserved for the body, which is not looked at any more."""
+        if self.reserved_bytes:
+            bodies.release(self.reserved_bytes)
+            self.reserved_bytes = 0
 
     def reject(self, error: ServiceError, *, close: bool) -> None:
         """Note what is wrong with it; the first finding counts."""

@@ -12,7 +12,6 @@ from lazulite.server.admission.costs import CarriedOverCost
 from lazulite.server.admission.evicting_budget import EvictingBudget
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.http.outbound import WriteBatcher
-from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.http.states import State
 from lazulite.server.http.timeouts import Watched
 from lazulite.server.limits import Limits
@@ -76,12 +75,6 @@ class ServerState:
         self.connections.add(connection)
         self.budgets.connection_count += 1
         return self.budgets.connection_count - self.limits.connections
-
-    def release(self, incoming: PendingRequest) -> None:
-        """Give back what was reserved for a request's body, which is not looked at any more."""
-        if incoming.reserved_bytes:
-            self.bodies.release(incoming.reserved_bytes)
-            incoming.reserved_bytes = 0
 
     def remove(self, connection: "OpenConnection") -> None:
         """Take a connection off the list."""

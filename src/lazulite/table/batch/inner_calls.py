@@ -11,9 +11,8 @@ from lazulite.protocol.version import UNSTATED, assumed_version, stated_version
 from lazulite.service.routing import Keys
 from lazulite.table.call import Call
 from lazulite.table.entity_routes import PARTS
-from lazulite.table.method_override import effective_method
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity
-from lazulite.table.resource import USUAL_KEYS, Kind, parse_resource
+from lazulite.table.resource import USUAL_KEYS, Kind, effective_method, parse_resource
 from lazulite.table.versions import JSON_SINCE, check_odata_version
 
 _KEYED_URL = re.compile(rf"([^?(']+){USUAL_KEYS}", re.ASCII)

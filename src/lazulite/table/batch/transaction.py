@@ -24,7 +24,7 @@ from lazulite.table.call import Call
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual
 from lazulite.table.operations.write_decisions import ApplyAll, EntityWrite, WriteRejectedError
-from lazulite.table.payload.negotiation import Preference, format_for_error, read_preference
+from lazulite.table.payload.formats import Preference, format_for_error, read_preference
 from lazulite.table.responses import batch_error, preference_applied
 
 _Operation = tuple[ValidatedWrite, EntityWrite]

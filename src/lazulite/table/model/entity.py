@@ -10,9 +10,16 @@ from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
-from lazulite.table.model.date_time import DateTimeRangeError
-from lazulite.table.model.edm import STRING, TYPES, EdmType, string_size, type_of_json, utf16_length
-from lazulite.table.model.literals import Json
+from lazulite.table.model.edm import (
+    STRING,
+    TYPES,
+    DateTimeRangeError,
+    EdmType,
+    Json,
+    string_size,
+    type_of_json,
+    utf16_length,
+)
 from lazulite.table.model.row import Property, encode_properties, in_order
 from lazulite.table.names import check_property_name
 

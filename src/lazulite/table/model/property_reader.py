@@ -6,8 +6,7 @@ rows that hold much text. (Not for texts that a client chooses, though: the time
 
 from collections.abc import Callable
 
-from lazulite.table.model.date_time import DateTime, format_datetime
-from lazulite.table.model.edm import DATETIME, TYPES, Value, type_of_literal
+from lazulite.table.model.edm import DATETIME, TYPES, DateTime, Value, format_datetime, type_of_literal
 from lazulite.table.model.row import (
     HEAD_BYTES,
     DecodedRow,

@@ -36,8 +36,7 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import NamedTuple, TypeVar
 
 from lazulite.engine.ordinal import ordinal
-from lazulite.table.model.date_time import format_datetime
-from lazulite.table.model.edm import TYPES, EdmType, needs_annotation, type_of_literal
+from lazulite.table.model.edm import TYPES, EdmType, format_datetime, needs_annotation, type_of_literal
 
 HEAD_BYTES = 9
 _VERSION = b"\x01"

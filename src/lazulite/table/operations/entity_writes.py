@@ -24,9 +24,8 @@ from lazulite.table.operations.write_decisions import (
     EntityWrite,
     Write,
 )
-from lazulite.table.payload.formats import Format
+from lazulite.table.payload.formats import Format, Preference, read_preference
 from lazulite.table.payload.links import entity_link
-from lazulite.table.payload.negotiation import Preference, read_preference
 from lazulite.table.responses import (
     created_opening,
     entity_opening,

@@ -19,8 +19,8 @@ from lazulite.table.catalog import Table
 from lazulite.table.etag_condition import reject_conditions
 from lazulite.table.model.edm import Value
 from lazulite.table.names import check_table_name
+from lazulite.table.payload.formats import Preference, read_preference
 from lazulite.table.payload.links import table_link
-from lazulite.table.payload.negotiation import Preference, read_preference
 from lazulite.table.query.continuation import TABLE_HEADER, decode_token, encode_token
 from lazulite.table.query.filter import compile_predicate, parse
 from lazulite.table.query.options import read_top, reject_unknown_options

@@ -27,7 +27,7 @@ from lazulite.table.model.row import (
     in_order,
     ticks_of,
 )
-from lazulite.table.payload.negotiation import Preference
+from lazulite.table.payload.formats import Preference
 
 MERGED_MAX = 1 << 20
 """The cost of the merges in one step, 2 to 3 ms: the bytes of the rows, and `_PROPERTY_COST` for each property."""

@@ -21,10 +21,19 @@ from lazulite.protocol.steps import Steps, finish
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.document import Node, leaf
 from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
-from lazulite.table.model.date_time import format_datetime
-from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING
+from lazulite.table.model.edm import (
+    BINARY,
+    BOOLEAN,
+    DATETIME,
+    DOUBLE,
+    GUID,
+    INT32,
+    INT64,
+    STRING,
+    Json,
+    format_datetime,
+)
 from lazulite.table.model.entity import KEYS, MALFORMED, Entity, build_entity
-from lazulite.table.model.literals import Json
 from lazulite.table.model.row import LARGE_BYTES, DecodedRow, Property, decode_row, etag_of
 from lazulite.table.payload.feed import FeedFrame
 from lazulite.table.payload.links import entity_link, table_link

@@ -13,9 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model.edm import BOOLEAN, DOUBLE, INT32, STRING, TYPES
+from lazulite.table.model.edm import BOOLEAN, DOUBLE, INT32, STRING, TYPES, Json
 from lazulite.table.model.entity import KEYS, EncodedEntity
-from lazulite.table.model.literals import Json
 from lazulite.table.model.row import in_order, member_prefix
 from lazulite.table.names import PROPERTY_NAME_MAX, check_property_name
 

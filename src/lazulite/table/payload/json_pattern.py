@@ -23,10 +23,21 @@ from math import isfinite
 from typing import NamedTuple, Self
 
 from lazulite.protocol.lru_cache import Recent
-from lazulite.table.model.date_time import UTC_INSTANT, trim_instant
-from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING
+from lazulite.table.model.edm import (
+    BINARY,
+    BOOLEAN,
+    DATETIME,
+    DOUBLE,
+    GUID,
+    INT32,
+    INT64,
+    STRING,
+    UTC_INSTANT,
+    binary_literal,
+    finite_literal,
+    trim_instant,
+)
 from lazulite.table.model.entity import EncodedEntity
-from lazulite.table.model.literals import binary_literal, finite_literal
 from lazulite.table.names import KEY_MAX_UTF16
 from lazulite.table.payload.json_fast_path import Members, PropertySlot, shape_of
 

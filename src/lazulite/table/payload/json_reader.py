@@ -19,8 +19,8 @@ from typing import NoReturn
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
+from lazulite.table.model.edm import Json
 from lazulite.table.model.entity import MALFORMED, EncodedEntity, Entity, build_entity, encode_entity
-from lazulite.table.model.literals import Json
 from lazulite.table.payload.json_fast_path import ANNOTATION, Members, encode_plain
 from lazulite.table.payload.json_pattern import TablePatterns
 

@@ -11,9 +11,20 @@ from base64 import b64encode
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii as quote
 
-from lazulite.table.model.date_time import DATETIME_MAX, DateTime, format_datetime
-from lazulite.table.model.edm import BINARY, DATETIME, DOUBLE, GUID, INT64, TYPES, EdmType, Value
-from lazulite.table.model.literals import Guid
+from lazulite.table.model.edm import (
+    BINARY,
+    DATETIME,
+    DATETIME_MAX,
+    DOUBLE,
+    GUID,
+    INT64,
+    TYPES,
+    DateTime,
+    EdmType,
+    Guid,
+    Value,
+    format_datetime,
+)
 from lazulite.table.model.property_reader import finder, property_reader
 from lazulite.table.model.row import HEAD_BYTES, member_prefix, type_prefix
 from lazulite.table.query.filter import COMPARE, COMPARED_WITH_EMPTY, BooleanProperty, Comparison

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model import date_time, edm, literals
+from lazulite.table.model import edm
 from lazulite.table.query.filter import (
     DEPTH_MAX,
     TERMS_MAX,
@@ -56,10 +56,10 @@ C = BooleanProperty("C")
         ("2.25m", 2.25),
         ("INF", math.inf),
         ("-INF", -math.inf),
-        ("datetime'2008-07-10T00:00:00Z'", date_time.parse_datetime("2008-07-10T00:00:00Z")),
-        ("datetime'2008-07-10T02:00:00.1234567+02:00'", date_time.parse_datetime("2008-07-10T00:00:00.1234567Z")),
-        ("DateTime'0001-01-01T00:00:00Z'", date_time.parse_datetime("0001-01-01T00:00:00Z")),
-        ("guid'C9DA6455-213D-42C9-9A79-3E9149A57833'", literals.Guid("c9da6455-213d-42c9-9a79-3e9149a57833")),
+        ("datetime'2008-07-10T00:00:00Z'", edm.parse_datetime("2008-07-10T00:00:00Z")),
+        ("datetime'2008-07-10T02:00:00.1234567+02:00'", edm.parse_datetime("2008-07-10T00:00:00.1234567Z")),
+        ("DateTime'0001-01-01T00:00:00Z'", edm.parse_datetime("0001-01-01T00:00:00Z")),
+        ("guid'C9DA6455-213D-42C9-9A79-3E9149A57833'", edm.Guid("c9da6455-213d-42c9-9a79-3e9149a57833")),
         ("X'0A0b'", b"\n\x0b"),
         ("x''", b""),
         ("binary'ff'", b"\xff"),
@@ -109,7 +109,7 @@ def test_nan() -> None:
         ("eq eq 1 and and", And((Comparison("eq", "eq", 1), BooleanProperty("and")))),
         ("Größe_1 eq 1", Comparison("Größe_1", "eq", 1)),
         ("partitionkey eq 'x'", Comparison("partitionkey", "eq", "x")),
-        ("Timestamp ge datetime'1601-01-01T00:00:00Z'", Comparison("Timestamp", "ge", date_time.DateTime(0))),
+        ("Timestamp ge datetime'1601-01-01T00:00:00Z'", Comparison("Timestamp", "ge", edm.DateTime(0))),
     ],
 )
 def test_grammar(text: str, node: Node) -> None:

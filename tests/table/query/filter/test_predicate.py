@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 
-from lazulite.table.model import date_time, edm, literals
+from lazulite.table.model import edm
 from lazulite.table.query.filter import Node, compile_predicate, parse
 from tests.table.query.filter.trees import Row, evaluate, rows, trees
 
@@ -15,7 +15,7 @@ def read(name: str) -> Callable[[Row], edm.Value | None]:
 ROW: Row = {
     "PartitionKey": "p",
     "RowKey": "r",
-    "Timestamp": date_time.parse_datetime("2026-11-20T10:00:00.1234567Z"),
+    "Timestamp": edm.parse_datetime("2026-11-20T10:00:00.1234567Z"),
     "S": "text",
     "Empty": "",
     "Yes": True,
@@ -24,7 +24,7 @@ ROW: Row = {
     "Big": 2**53 + 1,
     "D": 5.0,
     "Nan": float("nan"),
-    "G": literals.Guid("c9da6455-213d-42c9-9a79-3e9149a57833"),
+    "G": edm.Guid("c9da6455-213d-42c9-9a79-3e9149a57833"),
     "X": b"\x0a\x0b",
     "Wide": "\uff5e",
     "Astral": "😀",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from lazulite.table.model import date_time, edm, literals
+from lazulite.table.model import edm
 from lazulite.table.query.filter import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
 from lazulite.table.query.filter.ast import MIRRORED, conjoin, disjoin
 
@@ -14,8 +14,8 @@ Row = Mapping[str, edm.Value]
 KEY_TEXTS = ["", "a", "a\0", "ab", "b", "c", "~", "\uff5e", "😀", "it's"]
 """Few, so that filters and rows meet; around the place where code points and UTF-16 code units disagree."""
 
-guids = st.sampled_from([literals.Guid(f"0000000{n}-0000-0000-0000-00000000000a") for n in range(3)])
-datetimes = st.one_of(st.integers(0, 3), st.integers(0, date_time.DATETIME_MAX)).map(date_time.DateTime)
+guids = st.sampled_from([edm.Guid(f"0000000{n}-0000-0000-0000-00000000000a") for n in range(3)])
+datetimes = st.one_of(st.integers(0, 3), st.integers(0, edm.DATETIME_MAX)).map(edm.DateTime)
 values: st.SearchStrategy[edm.Value] = st.one_of(
     st.sampled_from(KEY_TEXTS),
     st.text(st.characters(codec="utf-8"), max_size=5),
@@ -58,9 +58,9 @@ rows: st.SearchStrategy[Row] = st.builds(
 
 def literal(value: edm.Value) -> str:
     """Spell a constant."""
-    if isinstance(value, date_time.DateTime):
-        return f"datetime'{date_time.format_datetime7(value)}'"
-    if isinstance(value, literals.Guid):
+    if isinstance(value, edm.DateTime):
+        return f"datetime'{edm.format_datetime7(value)}'"
+    if isinstance(value, edm.Guid):
         return f"guid'{value.upper()}'"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
@@ -122,7 +122,7 @@ def evaluate(node: Node, row: Row) -> bool | None:
 
 
 def _compare(operator: Operator, value: edm.Value | None, constant: edm.Value) -> bool | None:
-    if constant == "" and isinstance(value, float | date_time.DateTime):
+    if constant == "" and isinstance(value, float | edm.DateTime):
         return operator in ("lt", "le", "ne")
     if value is None or _family(value) != _family(constant):
         return None
@@ -141,7 +141,7 @@ def _compare(operator: Operator, value: edm.Value | None, constant: edm.Value) -
 
 
 def _family(value: edm.Value) -> str:
-    for kind in (date_time.DateTime, literals.Guid, bool, str, bytes):
+    for kind in (edm.DateTime, edm.Guid, bool, str, bytes):
         if isinstance(value, kind):
             return kind.__name__
     return "number"

@@ -25,9 +25,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model.date_time import parse_datetime
-from lazulite.table.model.edm import Value
-from lazulite.table.model.literals import parse_guid
+from lazulite.table.model.edm import Value, parse_datetime, parse_guid
 from lazulite.table.query.filter.ast import (
     MIRRORED,
     BooleanProperty,

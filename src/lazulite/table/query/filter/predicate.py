@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from lazulite.engine.ordinal import ordinal
-from lazulite.table.model.date_time import DateTime
-from lazulite.table.model.edm import Value
+from lazulite.table.model.edm import DateTime, Value
 from lazulite.table.query.filter.ast import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
 
 Row = TypeVar("Row")

@@ -1,15 +1,19 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, Format
-from lazulite.table.payload.json_writer import MetadataLevel
-from lazulite.table.payload.negotiation import (
+from lazulite.table.payload.formats import (
+    ATOM,
+    ATOM_READER,
+    JSON,
+    JSON_READER,
+    Format,
     Preference,
     format_for_error,
     negotiate,
     read_preference,
     reader_of,
 )
+from lazulite.table.payload.json_writer import MetadataLevel
 from lazulite.table.versions import PREFER_SINCE
 
 
