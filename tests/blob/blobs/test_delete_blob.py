@@ -54,17 +54,6 @@ def keep_versions(world: World) -> None:
     world.restart()
 
 
-async def test_a_snapshot_stays_as_it_was(world: World) -> None:
-    await put(world, LARGE + b"1")
-    first = await snapshot(world)
-    await put(world, LARGE + b"2")
-    second = await snapshot(world, x_ms_meta_a="b")
-    await put(world, b"3")
-    assert [await get(world, query) for query in (first, second, "")] == [LARGE + b"1", LARGE + b"2", b"3"]
-    assert (await world.ask("HEAD", "docs/blob", second)).headers["x-ms-meta-a"] == "b"
-    assert (await world.ask("PUT", "docs/blob", f"comp=lease&{first}", x_ms_lease_action="break")).status == 400
-
-
 async def test_a_blob_with_snapshots_is_deleted_with_them_or_not(world: World) -> None:
     await put(world, LARGE)
     first = await snapshot(world)
@@ -76,16 +65,6 @@ async def test_a_blob_with_snapshots_is_deleted_with_them_or_not(world: World) -
     assert (await world.ask("DELETE", "docs/blob", await snapshot(world))).status == 202
     assert (await world.ask("DELETE", x_ms_delete_snapshots="include")).status == 202
     assert (await world.rows(), await world.kept()) == ([], set())
-
-
-async def test_one_snapshot_is_deleted_alone(world: World) -> None:
-    await put(world, LARGE)
-    query = await snapshot(world)
-    both = await world.ask("DELETE", "docs/blob", query, x_ms_delete_snapshots="include")
-    assert (both.status, both.code) == (400, "InvalidQueryParameterValue")
-    assert (await world.ask("DELETE", "docs/blob", query)).status == 202
-    assert (await world.ask("DELETE", "docs/blob", query)).code == "BlobNotFound"
-    assert (await world.ask("DELETE")).status == 202
 
 
 async def test_what_was_deleted_comes_back_until_its_days_are_over(world: World) -> None:
@@ -120,18 +99,6 @@ async def test_an_overwritten_blob_is_kept_as_a_deleted_snapshot(world: World) -
     assert (await world.ask("DELETE")).code == "SnapshotsPresent"
 
 
-@pytest.mark.parametrize(("allowed", "status"), [("true", 202), ("false", 409)])
-async def test_permanent_deletion(world: World, allowed: str, status: int) -> None:
-    await soft_delete(world, permanent=allowed)
-    await put(world, LARGE)
-    query = await snapshot(world)
-    assert (await world.ask("DELETE", "docs/blob", f"{query}&deletetype=permanent")).status == 409, "it is not deleted"
-    await world.ask("DELETE", "docs/blob", query)
-    assert (await world.ask("DELETE", "docs/blob", f"{query}&deletetype=permanent")).status == status
-    assert (await world.ask("PUT", query="comp=undelete")).status == 200
-    assert await get(world, query) == (b"404" if status == 202 else LARGE)
-
-
 async def test_each_write_keeps_the_version_before(world: World) -> None:
     await put(world, b"before versions")
     keep_versions(world)
@@ -160,13 +127,6 @@ async def test_a_snapshot_makes_a_version(world: World) -> None:
     answer = await world.ask("PUT", query="comp=snapshot")
     assert answer.headers["x-ms-version-id"] > first
     assert await get(world, f"versionid={quote(first)}") == LARGE
-
-
-async def test_a_snapshot_that_is_no_time_is_rejected(world: World) -> None:
-    await put(world, b"x")
-    for query in ("snapshot=yesterday", "versionid=2", "snapshot=2021-13-01T00:00:00.0000000Z"):
-        assert (await world.ask("GET", "docs/blob", query)).code == "InvalidQueryParameterValue"
-    assert (await world.ask("GET", "docs/blob", "snapshot=2021-12-01T00:00:00.0000000Z")).code == "BlobNotFound"
 
 
 async def test_a_version_is_found_while_it_is_overwritten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

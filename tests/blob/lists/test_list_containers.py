@@ -7,6 +7,7 @@ from lazulite.blob.versions import CONTAINER_ELEMENTS
 from lazulite.protocol.steps import finish
 from tests.blob.steps import steps_of
 from tests.blob.test_versions import day_before
+from tests.blob.world import opened
 
 BASE = "http://127.0.0.1:10000/acc/"
 PLAIN = {
@@ -76,3 +77,11 @@ def test_elements_that_a_version_knows(element: str, since: str) -> None:
 
 def test_a_long_page_is_written_in_steps() -> None:
     assert steps_of(write_containers(BASE, "", [], [ListedContainer("c", PLAIN)] * 5_000, marker="")) >= 100
+
+
+async def test_a_full_page_leaves_no_scan_open() -> None:
+    async with opened() as world:
+        for name in ("one", "two"):
+            await world.ask("PUT", name, "restype=container")
+        assert b"<NextMarker>/" in (await world.ask("GET", "", "comp=list&maxresults=1")).body
+        assert not world.engine._cursors

@@ -17,7 +17,6 @@ from tests.blob.world import VERSION, World, opened
 
 PATH = "docs/blob"
 PAGE = 512
-REJECTED = (412, "SequenceNumberConditionNotMet")
 PAGES = 3 * SEGMENT_BYTES // PAGE
 UPDATE, CLEAR = {"x_ms_page_write": "update"}, {"x_ms_page_write": "clear"}
 _RANGE = re.compile(rb"<(PageRange|ClearRange)><Start>(\d+)</Start><End>(\d+)</End>")
@@ -104,52 +103,6 @@ async def test_any_history_reads_as_its_model(world: World, seed: int) -> None:
     assert await world.rows() == []
 
 
-async def test_a_long_range_does_not_end_a_page_of_the_list(world: World) -> None:
-    await create(world)
-    for base in range(0, PAGES * PAGE, SEGMENT_BYTES):
-        data, within = b"x" * SEGMENT_BYTES, f"bytes={base}-{base + SEGMENT_BYTES - 1}"
-        await world.ask("PUT", PATH, "comp=page", data, VERSION, x_ms_range=within, **UPDATE)
-    assert await ranges(world, "&maxresults=1") == [("PageRange", 0, PAGES * PAGE - 1)]
-
-
-async def test_what_is_cut_off_reads_as_zeros_when_the_blob_grows_again(world: World) -> None:
-    await create(world, 4)
-    await world.ask(
-        "PUT", "docs/blob", "comp=page", b"x" * 4 * PAGE, VERSION, x_ms_range=f"bytes=0-{4 * PAGE - 1}", **UPDATE
-    )
-    for length in (2 * PAGE, 4 * PAGE):
-        answer = await world.ask("PUT", query="comp=properties", x_ms_blob_content_length=str(length))
-        assert answer.status == 200, answer
-    assert (await world.ask("GET")).body == b"x" * 2 * PAGE + bytes(2 * PAGE)
-
-
-@pytest.mark.parametrize(
-    ("headers", "body", "status", "code"),
-    [
-        ({"x_ms_range": "bytes=0-511"}, b"a" * 512, 201, ""),
-        ({"x_ms_range": "bytes=0-1023"}, b"a" * 512, 400, "InvalidHeaderValue"),
-        ({"x_ms_range": "bytes=1-512"}, b"a" * 512, 400, "InvalidHeaderValue"),
-        ({}, b"a" * 512, 400, "MissingRequiredHeader"),
-        ({"x_ms_range": "bytes=2048-2559"}, b"a" * 512, 416, "InvalidPageRange"),
-        ({"x_ms_range": "bytes=0-511", "content_md5": "AAAAAAAAAAAAAAAAAAAAAA=="}, b"a" * 512, 400, "Md5Mismatch"),
-        ({"x_ms_range": "bytes=0-511", "x_ms_if_sequence_number_le": "6"}, b"a" * 512, *REJECTED),
-        ({"x_ms_range": "bytes=0-511", "x_ms_if_sequence_number_le": "7"}, b"a" * 512, 201, ""),
-        ({"x_ms_range": "bytes=0-511", "x_ms_if_sequence_number_lt": "7"}, b"a" * 512, *REJECTED),
-        ({"x_ms_range": "bytes=0-511", "x_ms_if_sequence_number_eq": "7"}, b"a" * 512, 201, ""),
-    ],
-)  # fmt: skip
-async def test_conditions_of_a_write(
-    world: World, headers: dict[str, str], body: bytes, status: int, code: str
-) -> None:
-    await create(world, 4)
-    numbered = {"x_ms_sequence_number_action": "update", "x_ms_blob_sequence_number": "7"}
-    assert (await world.ask("PUT", PATH, "comp=properties", b"", VERSION, **numbered)).headers[
-        "x-ms-blob-sequence-number"
-    ] == "7"
-    answer = await world.ask("PUT", PATH, "comp=page", body, VERSION, **headers, **UPDATE)
-    assert (answer.status, answer.code) == (status, code)
-
-
 async def test_many_small_writes_leave_few_contents(world: World) -> None:
     await create(world)
     for page in range(0, 2000, 2):
@@ -158,29 +111,6 @@ async def test_many_small_writes_leave_few_contents(world: World) -> None:
             "PUT", "docs/blob", "comp=page", b"%03d." % (page % 1000) * 128, VERSION, x_ms_range=within, **UPDATE
         )
     assert len(await world.kept()) < 20
-
-
-@pytest.mark.parametrize(
-    ("action", "number", "results"),
-    [("max", "5", ["9"]), ("max", "12", ["12"]), ("update", "5", ["5"]), ("increment", None, ["10", "11"])],
-)
-async def test_sequence_numbers(world: World, action: str, number: str | None, results: list[str]) -> None:
-    await world.ask("PUT", x_ms_blob_type="PageBlob", x_ms_blob_content_length="512", x_ms_blob_sequence_number="9")
-    headers = {"x_ms_sequence_number_action": action} | (
-        {} if number is None else {"x_ms_blob_sequence_number": number}
-    )
-    for result in results:
-        assert (await world.ask("PUT", PATH, "comp=properties", b"", VERSION, **headers)).headers[
-            "x-ms-blob-sequence-number"
-        ] == result
-
-
-async def test_other_types_have_no_pages(world: World) -> None:
-    await world.ask("PUT", body=b"x", x_ms_blob_type="BlockBlob")
-    within = {"x_ms_range": "bytes=0-511"}
-    assert (await world.ask("PUT", query="comp=page", body=bytes(512), **within, **UPDATE)).code == "InvalidBlobType"
-    assert (await world.ask("GET", query="comp=pagelist")).code == "InvalidBlobType"
-    assert (await world.ask("PUT", query="comp=properties", x_ms_blob_content_length="512")).code == "InvalidBlobType"
 
 
 async def test_conditions_are_about_the_blob_before_the_first_commit_of_a_clearing(

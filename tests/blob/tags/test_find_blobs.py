@@ -1,4 +1,4 @@
-"""Find Blobs by Tags against a simple model, for any history of tags; pages, and the upkeep of the index."""
+"""Find Blobs by Tags against a simple model, for any history of tags; and the upkeep of the index."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from lazulite.blob.storage import tag_index
 from lazulite.engine.contract import EngineUnavailableError, KeyRange
 from tests.blob.blobs.test_delete_blob import keep_versions
-from tests.blob.tags.test_blob_tags import document, put
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, opened, token
 
 NAMES = st.sampled_from(["a", "b", "c/d", "\ud7ff", "\U00010000", "\uf900"])
@@ -34,6 +33,16 @@ RANGES = [
 async def world() -> AsyncIterator[World]:
     async with opened() as world:
         yield world
+
+
+def document(**tags: str) -> bytes:
+    pairs = "".join(f"<Tag><Key>{name}</Key><Value>{value}</Value></Tag>" for name, value in tags.items())
+    return f"<Tags><TagSet>{pairs}</TagSet></Tags>".encode()
+
+
+async def put(world: World, name: str = "blob", tags: str = "", container: str = CONTAINER) -> Answer:
+    named = {"x_ms_tags": tags} if tags else {}
+    return await world.ask("PUT", f"{container}/{name}", "", b"x", "2021-12-02", x_ms_blob_type="BlockBlob", **named)
 
 
 async def find(world: World, where: str, query: str = "", container: str = CONTAINER) -> Answer:
@@ -144,55 +153,6 @@ def test_past_versions_are_found_once(
             assert answer.status == 204, answer
 
     asyncio.run(run())
-
-
-async def test_a_page_to_its_elements(world: World) -> None:
-    await put(world, "b", "x=1&y=2&z=3")
-    answer = await find(world, "x='1' and y='2'", "maxresults=2", "")
-    assert (
-        b"<Where>x=&apos;1&apos; and y=&apos;2&apos;</Where><MaxResults>2</MaxResults><Blobs><Blob><Name>b</Name>"
-        b"<ContainerName>docs</ContainerName><Tags><TagSet><Tag><Key>x</Key><Value>1</Value></Tag>"
-        b"<Tag><Key>y</Key><Value>2</Value></Tag></TagSet></Tags></Blob></Blobs><NextMarker /></EnumerationResults>"
-    ) in answer.body.replace(b"'", b"&apos;")
-    assert b"Version" not in (await find(world, "x='1'", "include=versions")).body
-    keep_versions(world)
-    version = (await put(world, "c", "x=3")).headers["x-ms-version-id"].encode()
-    page = (await find(world, "x='3'", "include=versions")).body
-    assert b"</Tags><VersionId>%b</VersionId><IsCurrentVersion>true</IsCurrentVersion></Blob>" % version in page
-    assert b"Version" not in (await find(world, "x='3'")).body
-
-
-async def test_a_row_of_an_earlier_value_finds_nothing(world: World) -> None:
-    await put(world, "a", "x=1")
-    await put(world, "a", "x=2")
-    assert found(await find(world, "x>'0'")) == [(CONTAINER, "a")]
-
-
-async def test_containers_are_searched_in_their_order(world: World) -> None:
-    for container in ("zoo", "animals"):
-        await world.ask("PUT", container, "restype=container")
-        await put(world, "cat", "x=1", container)
-    await put(world, "dog", "x=1")
-    everywhere = [("animals", "cat"), (CONTAINER, "dog"), ("zoo", "cat")]
-    assert await all_found(world, "x='1'", "", 1) == everywhere
-    assert found(await find(world, "@container='zoo' AND x='1'", "", "")) == [("zoo", "cat")]
-    assert found(await find(world, "@container='none' AND x='1'", "", "")) == []
-    await world.ask("DELETE", "zoo", "restype=container")
-    assert await all_found(world, "x='1'", "", 5) == everywhere[:2]
-
-
-@pytest.mark.parametrize(
-    ("where", "query", "code"),
-    [
-        ("", "", "MissingRequiredQueryParameter"),
-        ("x=", "", "InvalidQueryParameterValue"),
-        ("x='1'", "maxresults=0", "OutOfRangeQueryParameterValue"),
-        ("x='1'", "marker=x", "InvalidQueryParameterValue"),
-        ("@container='a' AND x='1'", "", "InvalidQueryParameterValue"),
-    ],
-)
-async def test_wrong_searches(world: World, where: str, query: str, code: str) -> None:
-    assert (await find(world, where, query)).code == code
 
 
 async def index_rows(world: World) -> list[str]:

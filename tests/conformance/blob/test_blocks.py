@@ -10,6 +10,8 @@ from tests.conformance.answers import xml_text
 from .blobs import Container, id_of
 
 LIST = "comp=blocklist&blocklisttype=all"
+CHANGE = ("ETag", "Last-Modified")
+"""The headers that tell whether a blob was changed."""
 
 
 def sizes(container: Container, query: str = LIST) -> dict[str, list[tuple[str, str]]]:
@@ -45,11 +47,62 @@ def test_an_unknown_block(container: Container, source: str) -> None:
     assert container.send("GET", "b").body == b"old"
 
 
-def test_blocks_that_cannot_be(container: Container) -> None:
-    assert container.put_block("b", "a", b"").code == (400, "InvalidHeaderValue")
-    assert container.send("PUT", "b", "comp=block&blockid=QQ", body=b"x").code == (400, "InvalidQueryParameterValue")
-    container.put_block("b", "a")
-    assert container.put_block("b", "aa").code == (400, "InvalidBlobOrBlock")
+@pytest.mark.parametrize(
+    ("query", "body", "code"),
+    [
+        ("", b"a", "MissingRequiredQueryParameter"),
+        ("&blockid=%25", b"a", "InvalidQueryParameterValue"),
+        ("&blockid=QQ", b"a", "InvalidQueryParameterValue"),
+        (f"&blockid={'QUFB' * 22}", b"a", "InvalidQueryParameterValue"),
+        ("&blockid=QQ%3D%3D", b"", "InvalidHeaderValue"),
+    ],
+    ids=["no id", "no base64", "no padding", "too long", "no bytes"],
+)
+def test_blocks_that_cannot_be(container: Container, query: str, body: bytes, code: str) -> None:
+    assert container.send("PUT", "b", f"comp=block{query}", body=body).code == (400, code)
+
+
+def test_ids_of_an_upload_have_one_length(container: Container) -> None:
+    container.put_block("b", "one").expect(201)
+    assert container.put_block("b", "three").code == (400, "InvalidBlobOrBlock")
+    container.put_list("b", ("Latest", "one")).expect(201)
+    container.put_block("b", "three").expect(201)
+
+
+def test_a_block_leaves_the_blob_as_it_is(container: Container) -> None:
+    container.put("b", b"x").expect(201)
+    before = container.send("HEAD", "b")
+    container.put_block("b", "a").expect(201)
+    after = container.send("GET", "b").expect(200)
+    assert [after.header(name) for name in CHANGE] == [before.header(name) for name in CHANGE]
+    assert after.body == b"x"
+
+
+def test_a_list_of_blocks_tells_of_the_blob_only_if_there_is_one(container: Container) -> None:
+    assert container.send("GET", "b", "comp=blocklist").code == (404, "BlobNotFound")
+    container.put_block("b", "a").expect(201)
+    answer = container.send("GET", "b", "comp=blocklist").expect(200)
+    assert [answer.header(name) for name in (*CHANGE, "x-ms-blob-content-length")] == [None] * 3
+    assert answer.body.endswith(b"<BlockList><CommittedBlocks /></BlockList>")
+    container.put_list("b", ("Latest", "a"), ("Latest", "a")).expect(201)
+    answer = container.send("GET", "b", "comp=blocklist&blocklisttype=uncommitted").expect(200)
+    assert None not in [answer.header(name) for name in CHANGE]
+    assert answer.header("x-ms-blob-content-length") == "2"
+    assert answer.body.endswith(b"<BlockList><UncommittedBlocks /></BlockList>")
+    wrong = container.send("GET", "b", "comp=blocklist&blocklisttype=most")
+    assert wrong.code == (400, "InvalidQueryParameterValue")
+
+
+def test_a_snapshot_has_its_own_list_and_no_upload(container: Container) -> None:
+    large = bytes(20_000)
+    container.put_block("b", "a", large).expect(201)
+    container.put_list("b", ("Latest", "a")).expect(201)
+    past = f"snapshot={container.send('PUT', 'b', 'comp=snapshot').expect(201).required('x-ms-snapshot')}"
+    container.put_block("b", "b").expect(201)
+    container.put_list("b", ("Latest", "b")).expect(201)
+    container.put_block("b", "c").expect(201)
+    assert sizes(container, f"{LIST}&{past}") == {"CommittedBlocks": [(id_of("a"), "20000")], "UncommittedBlocks": []}
+    assert container.send("GET", "b", past).expect(200).body == large
 
 
 def test_an_uncommitted_blob_has_a_list_and_no_version(container: Container) -> None:
@@ -60,14 +113,29 @@ def test_an_uncommitted_blob_has_a_list_and_no_version(container: Container) -> 
     assert container.send("GET", "b", "comp=blocklist").expect(200).body.endswith(b"<CommittedBlocks /></BlockList>")
 
 
-def test_a_list_stores_headers_and_creates_only_once(container: Container) -> None:
-    container.put_block("b", "a")
-    headers = {"x-ms-blob-content-type": "text/plain", "x-ms-meta-colour": "red", "If-None-Match": "*"}
-    container.put_list("b", ("Latest", "a"), headers=headers).expect(201)
-    stored = container.send("HEAD", "b").expect(200)
-    assert stored.header("Content-Type") == "text/plain"
-    assert stored.header("x-ms-meta-colour") == "red"
-    assert container.put_list("b", ("Latest", "a"), headers=headers).code == (409, "BlobAlreadyExists")
+def test_a_list_stores_headers(container: Container) -> None:
+    container.put_block("b", "a").expect(201)
+    stored = {"x-ms-blob-content-type": "text/plain", "x-ms-blob-content-md5": "AAAA", "x-ms-meta-colour": "red"}
+    written = container.put_list("b", ("Latest", "a"), headers={"Content-Type": "application/xml", **stored}).expect(
+        201
+    )
+    read = container.send("HEAD", "b").expect(200)
+    names = ("Content-Type", "Content-MD5", "x-ms-meta-colour", "ETag")
+    assert [read.header(name) for name in names] == ["text/plain", "AAAA", "red", written.etag]
+    again = container.put_list("b", ("Latest", "a")).expect(201)
+    read = container.send("HEAD", "b").expect(200)
+    assert [read.header(name) for name in names] == ["application/octet-stream", None, None, again.etag]
+    assert again.etag != written.etag
+
+
+def test_a_list_creates_only_once(container: Container) -> None:
+    container.put_block("b", "a").expect(201)
+    new = {"If-None-Match": "*"}
+    assert container.put_list("b", ("Latest", "a"), headers={"If-Match": "*"}).code == (412, "ConditionNotMet")
+    container.put_list("b", ("Latest", "a"), headers=new).expect(201)
+    assert container.put_list("b", ("Latest", "a"), headers=new).code == (409, "BlobAlreadyExists")
+    conditional = container.put_list("b", ("Latest", "z"), headers={"If-Match": '"0x1"'})
+    assert conditional.code == (412, "ConditionNotMet"), "conditions come before the blocks"
 
 
 def test_a_digest_that_does_not_match(container: Container) -> None:

@@ -370,6 +370,35 @@ def test_checksums_of_a_structured_body_are_of_its_content(
         assert answer.status == (status if is_compared(operation, header) else 201)
 
 
+@pytest.mark.parametrize("data", [b"small", CONTENT * 50], ids=["small", "large"])
+def test_a_structured_body_is_stored_without_its_frame(missing: Resource, data: bytes) -> None:
+    body = structured(data)
+    headers = {"x-ms-structured-body": STRUCTURE, "x-ms-structured-content-length": str(len(data))}
+    missing.put(body, headers, version="2026-10-06").expect(201)
+    assert missing.send("GET").expect(200).body == data
+    broken = body[:-20] + bytes([body[-20] ^ 1]) + body[-19:]
+    assert missing.put(broken, headers, version="2026-10-06").code == (400, "Crc64Mismatch")
+    other = {**headers, "x-ms-structured-body": "XSM/2.0"}
+    assert missing.put(body, other, version="2026-10-06").code == (400, "UnsupportedHeader")
+
+
+@pytest.mark.parametrize("data", [b"0123456789", CONTENT * 50], ids=["small", "large"])
+def test_a_read_can_be_structured(missing: Resource, data: bytes) -> None:
+    missing.put(data).expect(201)
+    headers = {"x-ms-range": "bytes=2-5", "x-ms-structured-body": STRUCTURE}
+    answer = missing.send("GET", "", headers, version="2026-10-06").expect(206)
+    assert answer.header("x-ms-structured-body") == STRUCTURE
+    assert answer.header("x-ms-structured-content-length") == "4"
+    assert answer.header("Content-Range") == f"bytes 2-5/{len(data)}"
+    assert answer.body == structured(data[2:6])
+
+
+@pytest.mark.parametrize("data", [b"", b"small", CONTENT * 50], ids=["empty", "small", "large"])
+def test_put_blob_stores_the_md5(missing: Resource, data: bytes) -> None:
+    missing.put(data).expect(201)
+    assert missing.send("HEAD").expect(200).header(MD5) == md5_of(data)
+
+
 def test_the_md5_of_a_block_blob_is_its_own(missing: Resource) -> None:
     wrong, right = md5_of(b"turnip"), md5_of(b"carrot")
     answer = missing.put(b"carrot", {"x-ms-blob-content-md5": wrong})

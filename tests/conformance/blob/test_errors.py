@@ -35,12 +35,15 @@ def log(shared: Container) -> Resource:
 
 def test_operations_on_another_type(blob: Resource, page: Resource, log: Resource) -> None:
     for other in (page, log):
+        assert other.send("GET", "comp=blocklist").rejection == TYPE
         assert other.send("PUT", f"comp=block&blockid={id_of('abc')}", body=b"x").rejection == TYPE
         assert other.send("PUT", "comp=blocklist", body=b"<BlockList />").rejection == TYPE
     for other in (blob, page):
         assert other.send("PUT", "comp=appendblock", body=b"x").rejection == TYPE
     for other in (blob, log):
         assert other.send("PUT", "comp=page", PAGE, body=bytes(512)).rejection == TYPE
+        assert other.send("GET", "comp=pagelist").rejection == TYPE
+        assert other.send("PUT", "comp=properties", {"x-ms-blob-content-length": "512"}).rejection == TYPE
 
 
 def test_snapshots_keep_their_blob(blob: Resource) -> None:

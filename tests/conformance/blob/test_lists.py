@@ -6,6 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from tests.conformance.answers import Answer, xml_text
+from tests.conformance.sas import account_sas
+from tests.conformance.signing import anonymous
 
 from .blobs import Blobs, Container, names_of
 
@@ -51,6 +53,57 @@ def test_pages_follow_each_other(container: Container) -> None:
         if not marker:
             break
     assert found == list("abcde")
+
+
+def test_pages_of_prefixes_follow_each_other(container: Container) -> None:
+    for name in ("a/1", "a/2", "b", "c/1"):
+        container.put(name).expect(201)
+    page = container.list("delimiter=/&maxresults=2")
+    assert names_of(page) == ["a/", "b"]
+    assert (page.findtext("MaxResults"), page.findtext("Delimiter")) == ("2", "/")
+    page = container.list(f"delimiter=/&maxresults=2&marker={quote(page.findtext('NextMarker', ''))}")
+    assert (names_of(page), page.findtext("NextMarker", "")) == (["c/"], "")
+
+
+def test_included_words_may_come_several_times(container: Container) -> None:
+    container.put("a").expect(201)
+    container.put_block("b", "x").expect(201)
+    container.send("PUT", "a", "comp=snapshot").expect(201)
+    token = account_sas(container.blobs.client.endpoint, {"ss": "b", "srt": "c", "sp": "l"})
+    query = f"restype=container&comp=list&include=snapshots&include=uncommittedblobs&{token}"
+    assert names_of(page_of(container.send("GET", query=query, signer=anonymous))) == ["a", "a", "b"]
+
+
+def test_what_a_list_of_containers_shows(blobs: Blobs, container: Container) -> None:
+    other = Container(blobs, f"{container.name}-x")
+    headers = {"x-ms-meta-colour": "red", "x-ms-blob-public-access": "blob"}
+    other.send("PUT", query="restype=container", headers=headers).expect(201)
+    query = f"comp=list&prefix={container.name}"
+    plain, shown = page_of(blobs.send("GET", "/", query)).iter("Container")
+    assert [shown.findtext("Name"), shown.findtext("Properties/PublicAccess")] == [other.name, "blob"]
+    assert shown.findtext("Properties/Etag", "").startswith('"0x')
+    assert (plain.find("Properties/PublicAccess"), shown.find("Metadata")) == (None, None)
+    _, shown = page_of(blobs.send("GET", "/", f"{query}&include=metadata")).iter("Container")
+    assert shown.findtext("Metadata/colour") == "red"
+    other.send("DELETE", query="restype=container").expect(202)
+
+
+@pytest.fixture
+def system(blobs: Blobs) -> Iterator[list[str]]:
+    """The names of containers that the service itself uses, as far as there are such."""
+    made = [
+        name for name in ("$logs", "$root", "$web") if blobs.send("PUT", f"/{name}", "restype=container").status == 201
+    ]
+    yield ["$logs", "$root", "$web"]
+    for name in made:
+        blobs.send("DELETE", f"/{name}", "restype=container")
+
+
+def test_containers_of_the_system_are_listed_on_request(blobs: Blobs, system: list[str]) -> None:
+    query = "comp=list&prefix=%24"
+    assert [each.findtext("Name") for each in page_of(blobs.send("GET", "/", query)).iter("Container")] == ["$web"]
+    page = page_of(blobs.send("GET", "/", f"{query}&include=system"))
+    assert [each.findtext("Name") for each in page.iter("Container")] == system
 
 
 @pytest.mark.parametrize("version", ["2009-09-19", "2015-02-21", "2023-11-03", "2026-02-06", "2026-10-06"])
@@ -163,8 +216,10 @@ def test_what_a_list_includes(container: Container) -> None:
 def test_parameters_that_cannot_be(container: Container) -> None:
     for query, code in (
         ("maxresults=0", "OutOfRangeQueryParameterValue"),
+        ("maxresults=x", "InvalidQueryParameterValue"),
         ("marker=x", "InvalidQueryParameterValue"),
         ("include=x", "InvalidQueryParameterValue"),
+        ("delimiter=/&include=snapshots", "InvalidQueryParameterValue"),
     ):
         assert container.send("GET", query=f"restype=container&comp=list&{query}").code == (400, code)
 
