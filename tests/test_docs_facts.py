@@ -45,7 +45,7 @@ from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.oidc import issuer_keys
 from lazulite.service import properties_xml, signed_identifiers
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 from lazulite.table import names

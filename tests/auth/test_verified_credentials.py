@@ -5,7 +5,6 @@ from email.utils import formatdate
 import pytest
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
-from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.authenticator import Authenticator, VerifiedCredentials
 from lazulite.auth.sas import AccountSas, parse_sas_date, sign_account_sas
 from lazulite.protocol.addressing import Addressing
@@ -142,17 +141,3 @@ async def test_another_spelling_of_the_path_does_not_hold() -> None:
     signed.path = PATH.replace("'", "%27")
     assert not (await _authenticate(authenticator, signed)).lasts
     assert not holds(cached, signed)
-
-
-def test_an_account_is_current_while_it_is_the_same_object() -> None:
-    accounts = AccountDirectory({})
-    accounts.adopt({"acct": StoredAccount((b"first", b"second"))})
-    authenticator = Authenticator(accounts, Clock(), _no_policies, TABLE_CREDENTIALS)
-    account = accounts.get("acct")
-    assert account is not None
-    accounts.adopt({"acct": StoredAccount((b"first", b"second")), "more": StoredAccount((b"a", b"b"))})
-    assert authenticator.is_current(account)
-    accounts.adopt({"acct": StoredAccount((b"third", b"second"))})
-    assert not authenticator.is_current(account)
-    accounts.adopt({"more": StoredAccount((b"a", b"b"))})
-    assert not authenticator.is_current(account)

@@ -20,9 +20,9 @@ from lazulite.engine.contract import Clock, KeyRange
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.protocol.message import Request, response_of
-from lazulite.service.call import QueryLimits
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
+from lazulite.service.routing import QueryLimits
 
 ACCOUNT = DEVELOPMENT_ACCOUNT.name
 VERSION = "2021-12-02"

@@ -3,8 +3,7 @@
 from lazulite.engine.contract import UNKNOWN
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
-from lazulite.service.call import ServiceCall, ServiceContext
-from lazulite.service.routing import Keys, PreparedOperation
+from lazulite.service.routing import Keys, PreparedOperation, ServiceCall, ServiceContext
 
 from .note_credentials import Note
 

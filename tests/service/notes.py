@@ -8,10 +8,9 @@ from lazulite.engine.contract import Key
 from lazulite.protocol.message import Response
 from lazulite.records.spaces import Space
 from lazulite.service.account_operations import AccountOperations
-from lazulite.service.call import ServiceCall, ServiceContext
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
-from lazulite.service.routing import Route, Routes
+from lazulite.service.routing import Route, Routes, ServiceCall, ServiceContext
 
 from .note_credentials import CREDENTIALS, Note
 from .note_read import SPACE, NoteCall, NoteRead

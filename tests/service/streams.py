@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from lazulite.auth.grant import Requirement
 from lazulite.protocol.message import WINDOW_BYTES, Response
-from lazulite.service.call import ServiceContext
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
-from lazulite.service.routing import Route, Routes
+from lazulite.service.routing import Route, Routes, ServiceContext
 
 from .note_credentials import Note
 from .note_read import NoteCall

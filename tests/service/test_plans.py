@@ -14,10 +14,9 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.fields import CHANGING, Fields
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import RequestVersion
-from lazulite.service.call import ServiceContext
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.plans import KEY_BYTES_MAX, Plan, PlanCache, settled_request
-from lazulite.service.routing import Keys, PreparedOperation, Route
+from lazulite.service.routing import Keys, PreparedOperation, Route, ServiceContext
 from tests.fuzz.memory import MemoryEngine
 
 from .note_credentials import Note

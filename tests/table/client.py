@@ -9,8 +9,8 @@ from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Clock, Engine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response, response_of
-from lazulite.service.call import QueryLimits
 from lazulite.service.definition import ServiceDependencies
+from lazulite.service.routing import QueryLimits
 from lazulite.table.service import TableService
 
 ACCOUNT = DEVELOPMENT_ACCOUNT.name

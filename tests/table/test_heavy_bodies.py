@@ -13,7 +13,7 @@ from lazulite.engine.contract import Engine
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.multipart.parser import read_batch
 from lazulite.protocol.steps import Steps, finish
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from lazulite.table.payload import atom, json_reader
 from lazulite.table.payload.json_pattern import TablePatterns
 from tests.table import heavy_bodies

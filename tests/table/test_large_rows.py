@@ -14,7 +14,7 @@ from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from lazulite.table.model import entity
 from lazulite.table.operations import write_decisions
 from lazulite.table.payload import atom

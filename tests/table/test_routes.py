@@ -13,7 +13,7 @@ BATCH = change_set(Operation("DELETE", "abc(PartitionKey='p',RowKey='r')", heade
 @pytest.fixture(name="owner")
 async def _owner(client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
     """A client whose credentials are taken for an account key."""
-    monkeypatch.setattr("lazulite.service.call.authorize", lambda *_: None)
+    monkeypatch.setattr("lazulite.service.routing.authorize", lambda *_: None)
     await client("POST", "Tables", body={"TableName": "abc"})
     return client
 

@@ -38,9 +38,9 @@ from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.debug_log import DebugLog
 from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.observability.line_writer import Output
-from lazulite.service.call import QueryLimits
 from lazulite.service.definition import BeginLarge, MakeBearer, ServiceDependencies, begin_at_once
 from lazulite.service.fetching import FetchSource
+from lazulite.service.routing import QueryLimits
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
 from lazulite.settings.bearer import BearerSettings
 from lazulite.settings.config import ConfigError, Settings

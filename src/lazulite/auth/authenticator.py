@@ -324,10 +324,6 @@ class Authenticator:
         except MalformedSasError as error:
             raise malformed(error) from None
 
-    def is_current(self, account: Account) -> bool:
-        """Return whether an account, with its keys, is still the one of its name."""
-        return self._accounts.get(account.name) is account
-
     def challenge(self, scheme: str, version: RequestVersion) -> str:
         """Return the `WWW-Authenticate` of a 401: what credentials the request could have had."""
         if self._bearer is not None:

@@ -15,8 +15,8 @@ from lazulite.queue.payload import read_text
 from lazulite.queue.processes import Processes
 from lazulite.queue.remote_messages import RemoteMessages, procedures
 from lazulite.queue.resource import Resource
-from lazulite.service.call import CatalogContext, ServiceCall
 from lazulite.service.definition import ServiceDependencies
+from lazulite.service.routing import CatalogContext, ServiceCall
 from lazulite.service.time_slice import TimeSlice
 
 SHARDS_OF_DATABASE = 16
@@ -90,13 +90,13 @@ class Call(ServiceCall[Context, Resource]):
         Raises:
             ServiceError: `QueueNotFound`, or an error of the operation.
         """
-        catalog, name = self.context.catalog, self.resource.queue
-        queue = catalog.cached(self.account, name) or await catalog.require(self.account, name)
+        catalog, account, name = self.context.catalog, self.address.account, self.resource.queue
+        queue = catalog.cached(account, name) or await catalog.require(account, name)
         while True:
             try:
                 return await run(queue)
             except SpaceDroppedError:
-                cleared = await catalog.read(self.account, name)
+                cleared = await catalog.read(account, name)
             if cleared is None or cleared.space == queue.space:
                 raise ServiceError("QueueNotFound")
             queue = cleared

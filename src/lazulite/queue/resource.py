@@ -1,6 +1,7 @@
 """The resources that URLs of the Queue service address."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -59,6 +60,11 @@ def parse_resource(path: str) -> Resource:
     if below[0] != _MESSAGES or len(below) > 2:
         raise ServiceError("InvalidUri")
     return Resource(Kind.MESSAGE, queue, below[1]) if len(below) == 2 else Resource(Kind.MESSAGES, queue)
+
+
+def resource_of(path: str, _: Mapping[str, str]) -> Resource:
+    """See `ServiceDefinition.parse_resource`. Raises as `parse_resource`."""
+    return parse_resource(path)
 
 
 def queue_of(path: str) -> str:

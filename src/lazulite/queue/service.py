@@ -4,7 +4,7 @@ from lazulite.queue.call import Call, Context, make_context
 from lazulite.queue.credentials import QUEUE_CREDENTIALS
 from lazulite.queue.model.expirations import EXPIRATIONS_SPACE
 from lazulite.queue.processes import PROCESSES_SPACE
-from lazulite.queue.resource import USUAL_PATH, Resource, parse_resource
+from lazulite.queue.resource import USUAL_PATH, Resource, resource_of
 from lazulite.queue.routes import ROUTES, component
 from lazulite.queue.verification import QUEUES_SPACE
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
@@ -18,7 +18,7 @@ QUEUE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     server=SERVER,
     credentials=QUEUE_CREDENTIALS,
     routes=ROUTES,
-    parse_resource=lambda path, _: parse_resource(path),
+    parse_resource=resource_of,
     make_context=make_context,
     make_call=Call,
     component=component,

@@ -23,11 +23,19 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import AssumedVersion, assumed_version
 from lazulite.records.row_cache import TimeToLive
 from lazulite.records.spaces import Space
-from lazulite.service.call import QueryLimits, ServiceContext, ServiceResource
 from lazulite.service.fetching import FetchSource
 from lazulite.service.properties import PropertiesStore
 from lazulite.service.rejection import Rejection, reject_in_xml
-from lazulite.service.routing import AnyCall, Operation, Routes, component_of
+from lazulite.service.routing import (
+    AnyCall,
+    Operation,
+    QueryLimits,
+    Routes,
+    ServiceContext,
+    ServiceResource,
+    own_component,
+    own_method,
+)
 
 if TYPE_CHECKING:
     # It needs the extra oidc.
@@ -122,14 +130,6 @@ class ServiceDependencies:
         )
 
 
-def _own_method(request: Request) -> str:
-    return request.method
-
-
-def _own_component(call: AnyCall) -> str:
-    return component_of(call.parameters)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     """One service."""
@@ -146,9 +146,9 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     make_context: Callable[[ServiceDependencies], ContextT]
     make_call: Callable[[ContextT, Request, Address, Mapping[str, str], str, Grant, ResourceT, str], CallT]
     """Takes the first eight fields of a `ServiceCall`."""
-    component: Callable[[CallT], str] = _own_component
+    component: Callable[[CallT], str] = own_component
     """Returns the component that a call addresses; raises `ServiceError`."""
-    method: Callable[[Request], str] = _own_method
+    method: Callable[[Request], str] = own_method
     """Returns the effective method; raises `ServiceError`."""
     assumed_version: AssumedVersion = assumed_version
     """Returns the version of a request that names none."""

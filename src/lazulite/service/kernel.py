@@ -117,6 +117,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._definition = definition
         self._context = context = definition.make_context(dependencies)
         self._addressing = dependencies.addressing
+        self._accounts = dependencies.accounts
         self._authenticator = definition.authenticator(context, dependencies)
         self._schedule_fairly = dependencies.schedule_fairly
         self._overdue: set[asyncio.Task[Response]] = set()
@@ -174,7 +175,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
 
     def _applies(self, plan: Plan, request: Request, now: int) -> bool:
         """Return whether a cached plan is for a request: the account is the same object, the credentials are valid."""
-        if not self._authenticator.is_current(plan.account):
+        if self._accounts.get(plan.account.name) is not plan.account:
             return False
         try:
             plan.credentials.check(request, now)
@@ -327,7 +328,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         """
         if request.body_to_come is not None and route.body:
             await _receive_body(request, route)
-        if request.body_to_come is None and not route.compares_checksums:
+        if "content-md5" in request.headers and request.body_to_come is None and not route.compares_checksums:
             check_content_md5(request.headers, request.body)
         if route.makes_large_response:
             await self._begin_large(request.authenticated)

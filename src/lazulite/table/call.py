@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lazulite.service.call import CatalogContext, ServiceCall
 from lazulite.service.definition import ServiceDependencies
+from lazulite.service.routing import CatalogContext, ServiceCall
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.catalog import Catalog, Table
 from lazulite.table.credentials import TableScope

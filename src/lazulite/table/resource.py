@@ -5,6 +5,7 @@ whether it exists is another question. Source: reference §1; of methods: §9, �
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -89,6 +90,11 @@ def parse_resource(path: str) -> Resource:
     if below is not None and below[2]:
         return _below_table(percent_decode(below[1]), percent_decode(below[2]))
     return _named(percent_decode(path if below is None else below[1]))
+
+
+def resource_of(path: str, _: Mapping[str, str]) -> Resource:
+    """See `ServiceDefinition.parse_resource`. Raises as `parse_resource`."""
+    return parse_resource(path)
 
 
 def _named(text: str) -> Resource:

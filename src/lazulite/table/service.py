@@ -7,7 +7,7 @@ from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.errors import MESSAGES
 from lazulite.table.rejection import reject
 from lazulite.table.remote_codec import TABLE_COMMITS, TABLE_REJECTIONS
-from lazulite.table.resource import USUAL_PATH, Resource, effective_method, parse_resource
+from lazulite.table.resource import USUAL_PATH, Resource, effective_method, resource_of
 from lazulite.table.routes import ROUTES, component
 from lazulite.table.verification import TABLES_SPACE
 
@@ -19,7 +19,7 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     server=SERVER,
     credentials=TABLE_CREDENTIALS,
     routes=ROUTES,
-    parse_resource=lambda path, _: parse_resource(path),
+    parse_resource=resource_of,
     make_context=make_context,
     make_call=Call,
     component=component,

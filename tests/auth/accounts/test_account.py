@@ -21,6 +21,7 @@ from lazulite.auth.accounts.account import (
     AccountsError,
     parse_accounts,
 )
+from lazulite.auth.accounts.document import StoredAccount
 
 RANDOM = Random(7).randbytes
 K1, K2 = base64.b64encode(b"first-key").decode(), base64.b64encode(b"second-key").decode()
@@ -102,6 +103,17 @@ def test_an_account_is_its_identity() -> None:
     one = Account("one", (b"k",))
     assert one == one  # noqa: PLR0124 - the point
     assert one != Account("one", (b"k",))
+
+
+def test_an_account_is_the_same_object_until_it_changes() -> None:
+    accounts = AccountDirectory({})
+    accounts.adopt({"acct": StoredAccount((b"first", b"second"))})
+    account = accounts.get("acct")
+    assert account is not None
+    accounts.adopt({"acct": StoredAccount((b"first", b"second")), "more": StoredAccount((b"a", b"b"))})
+    assert accounts.get("acct") is account
+    accounts.adopt({"acct": StoredAccount((b"third", b"second"))})
+    assert accounts.get("acct") is not account
 
 
 def test_without_accounts_there_is_the_development_account(file: AccountFile) -> None:

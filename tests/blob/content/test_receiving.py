@@ -20,7 +20,7 @@ from lazulite.blob.limits import (
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import JoinedContent
 from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, Request, response_of
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, id_of, opened, token
 
 OLD, USUAL, NEW = "2018-11-09", "2021-12-02", "2026-10-06"

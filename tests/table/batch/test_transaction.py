@@ -8,7 +8,7 @@ from lazulite.auth.authenticator import Granted
 from lazulite.auth.grant import SHARED_KEY_GRANT
 from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Engine
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from lazulite.table.credentials import TableSas, sign_table_sas
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
 from tests.table.client import FOREVER, Client, header, values

@@ -12,7 +12,7 @@ from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import WINDOW_BYTES, Response, Window
 from lazulite.protocol.multipart import encoder
 from lazulite.server.http.outbound import send_windows
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table import responses
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query

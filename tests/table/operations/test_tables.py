@@ -103,7 +103,7 @@ POLICY = "<SignedIdentifier><Id>a</Id><AccessPolicy><Permission>r</Permission></
 @pytest.fixture(name="owner")
 async def _owner(client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
     """A client whose credentials are taken for an account key, which alone may do this."""
-    monkeypatch.setattr("lazulite.service.call.authorize", lambda *_: None)
+    monkeypatch.setattr("lazulite.service.routing.authorize", lambda *_: None)
     await client("POST", "Tables", body={"TableName": "abc"})
     return client
 

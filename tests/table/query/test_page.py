@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lazulite.engine.contract import Engine, JoinedKeys, Key, KeyRange, Slice
 from lazulite.protocol.steps import Steps
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from lazulite.table.model.row import LARGE_BYTES
 from lazulite.table.query.page import Page, PageReader, PageRequest, read_page
 

@@ -34,10 +34,9 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.version import RequestVersion
-from lazulite.service.call import CatalogContext, ServiceCall
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
-from lazulite.service.routing import component_of
+from lazulite.service.routing import CatalogContext, ServiceCall, component_of
 from lazulite.service.time_slice import TimeSlice
 
 CallT_co = TypeVar("CallT_co", covariant=True)

@@ -198,46 +198,65 @@ class SingleWrite(PreparedOperation):
         ServiceError: 400 or 415.
     """
 
-    __slots__ = ("_validated",)
+    __slots__ = ("_account", "_call", "_table", "_validated")
 
     def __init__(self, call: Call, kind: Write) -> None:
+        self._call = call
+        self._account, self._table = call.account, call.resource.table
         self._validated = ValidatedWrite(call, kind)
 
     @property
     def lasts(self) -> bool:
         """See `PreparedOperation`: not if the key decides on the permission."""
-        return not self._validated.call.has_key_range
+        return not self._call.has_key_range
 
     async def respond(self, request: Request, keys: Keys) -> Response:
         """See `PreparedOperation`: a write waits until it is durable."""
-        validated = self._validated
-        call = validated.call
-        time_slice = call.time_slice()
+        validated, call = self._validated, self._call
         condition = validated.condition_of(request)
         write = prepare_usual(validated, request.body, keys, condition)
         if write is None:
-            write = await time_slice.run(prepare(validated, request.body, keys, condition))
-        catalog, account, name = call.context.catalog, call.account, call.resource.table
+            write = await call.time_slice().run(prepare(validated, request.body, keys, condition))
+        catalog, account, name = call.context.catalog, self._account, self._table
         table = catalog.cached(account, name) or await catalog.require_table(account, name)
         timestamp = await commit_in_steps(
             call.context.engine, table.space, write.partition_key, [write.row_key], ApplyOne(write)
         )
-        return await time_slice.run(respond(validated, write, timestamp))
+        response = ready_response(validated, write, timestamp)
+        if response is None:
+            response = await call.time_slice().run(respond(validated, write, timestamp))
+        return response
 
 
 def respond(validated: ValidatedWrite, write: EntityWrite, timestamp: int) -> Steps[Response]:
     """Make the response of a write that was applied at `timestamp`, in steps."""
+    response = ready_response(validated, write, timestamp)
+    if response is not None:
+        return response
+    wanted, _, opening = validated.insert_response()
+    row = write.result or assemble(timestamp, write.keys, write.encoded)
+    body = yield from validated.call.entity_writer(wanted).entity_steps(row)
+    location = _location_of(validated.call, write)
+    return Response(201, [], body, opening=f"{opening}Location: {location}\r\n{_etag_line(write, timestamp)}")
+
+
+def ready_response(validated: ValidatedWrite, write: EntityWrite, timestamp: int) -> Response | None:
+    """Return the response of a write that was applied at `timestamp`, if it is without an entity."""
     if write.kind.deletes:
         return Response(204, opening=validated.opening)
-    # A row that this process has made holds the text, which costs less than to format it.
-    etag = f"ETag: {stored_etag(write.result) if write.result else etag_of(timestamp)}\r\n"
     if write.kind is not INSERT:
-        return Response(204, opening=validated.opening + etag)
-    call = validated.call
-    wanted, preference, opening = validated.insert_response()
-    location = call.address.base + entity_link(call.resource.table, write.partition_key, write.row_key)
-    if preference is Preference.NO_CONTENT:
-        return Response(204, opening=f"{opening}{location_lines(location)}{etag}")
-    row = write.result or assemble(timestamp, write.keys, write.encoded)
-    body = yield from call.entity_writer(wanted).entity_steps(row)
-    return Response(201, [], body, opening=f"{opening}Location: {location}\r\n{etag}")
+        return Response(204, opening=validated.opening + _etag_line(write, timestamp))
+    _, preference, opening = validated.insert_response()
+    if preference is not Preference.NO_CONTENT:
+        return None
+    lines = location_lines(_location_of(validated.call, write))
+    return Response(204, opening=f"{opening}{lines}{_etag_line(write, timestamp)}")
+
+
+def _etag_line(write: EntityWrite, timestamp: int) -> str:
+    # A row that this process has made holds the text, which costs less than to format it.
+    return f"ETag: {stored_etag(write.result) if write.result else etag_of(timestamp)}\r\n"
+
+
+def _location_of(call: Call, write: EntityWrite) -> str:
+    return call.address.base + entity_link(call.resource.table, write.partition_key, write.row_key)

@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.protocol.steps import Steps
-from lazulite.service.call import QueryLimits
+from lazulite.service.routing import QueryLimits
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.model.row import LARGE_BYTES
 
