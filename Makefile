@@ -7,7 +7,7 @@
 #   make versions  parsers, codecs and the request path on newer Pythons, where these are installed; CI runs it, too
 #   make patterns  the tests of the pattern library, patterns/, alone
 #   make twins    the synchronous modules of the pattern library, written anew from the asynchronous ones
-#   make compatibility  docs/compatibility.md and build/compatibility.md, from the rows of behaviours
+#   make pages    the tables of docs that are generated: compatibility, errors, versions (tests/pages.py)
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
 #   make campaigns  make torture, make mutations and make fuzz, one after the other: by hand, and by time
 #   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
@@ -34,7 +34,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns twins coverage versions lint compatibility bench campaigns torture mutations fuzz clean
+.PHONY: serve check test patterns twins coverage versions lint pages bench campaigns torture mutations fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -79,8 +79,8 @@ patterns: $(VENV)/.test
 twins: $(VENV)/.test
 	cd patterns && ../$(BIN)/python -m tests.twins
 
-compatibility: $(VENV)/.test
-	$(BIN)/python -m tests.conformance.compatibility
+pages: $(VENV)/.test
+	$(BIN)/python -m tests.pages
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -13,7 +13,7 @@ altogether. A case of a test is named by its id, `test_cors::test_any_path[x]`; 
 `server/net/test_tls::test_x`. A run of the suite fails if a named test is missing or did not pass
 (test_compatibility.py).
 
-The page `docs/compatibility.md` counts the rows and has the ones that differ or are unverified. `make compatibility`
+The page `docs/compatibility.md` counts the rows and has the ones that differ or are unverified. `make pages`
 writes it, and the list of all rows with their tests to `build/compatibility.md`. Both depend on the rows alone.
 """
 
@@ -136,7 +136,7 @@ about all services.
   Lazulite's.
 
 The rows are in `tests/conformance/behaviours/`, and each names the tests that show it. From them
-`make compatibility` generates this page, and the list of all rows in `build/compatibility.md`. The
+`make pages` generates this page, and the list of all rows in `build/compatibility.md`. The
 sections are those of the [protocol reference](protocol/README.md).
 
 """
@@ -205,7 +205,3 @@ def main() -> None:
     WHOLE_LIST.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(sections), encoding="utf-8")
     WHOLE_LIST.write_text(whole_list(sections), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -102,5 +102,5 @@ def test_the_page(request: pytest.FixtureRequest) -> None:
     collected = {name for item in request.session.items if (name := case_name(item.nodeid))}
     assert unshown(sections, dict.fromkeys(collected, True)) == [], "no such cases"
     assert unshown(sections, request.config.stash[OUTCOMES]) == []
-    assert PAGE.read_text(encoding="utf-8") == page(sections), "stale: run `make compatibility`"
+    assert PAGE.read_text(encoding="utf-8") == page(sections), "stale: run `make pages`"
     assert whole_list(sections).count("\n| `") == sum(len(each.behaviours) for each in sections)
