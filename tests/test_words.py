@@ -1,4 +1,4 @@
-"""Sentences name their subjects and have the glossary's words; sentences of pages are short."""
+"""Sentences name their subjects, and sentences of pages are short. Names of classes: test_class_words.py."""
 
 import re
 from pathlib import Path
@@ -8,17 +8,7 @@ import pytest
 from .conformance.compatibility import read_sections
 from .docs_support import PAGES, PATTERNS, ROOT, page_text
 from .markdown import sentences
-from .words import (
-    docstrings,
-    files,
-    hiding,
-    hiding_actors,
-    hiding_words,
-    names_and_comments,
-    python_texts,
-    replaced,
-    replaced_words,
-)
+from .words import comments, docstrings, files, hiding, hiding_actors, hiding_words, python_texts
 
 SENTENCE_WORDS_MAX = 25
 PROTOCOL = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "protocol").glob("*.md"))
@@ -98,28 +88,7 @@ def test_no_file_has_a_command_that_installs_a_package_of_this_name_from_the_ind
     assert named == []
 
 
-def test_no_module_has_words_that_the_glossary_replaces() -> None:
-    assert replaced_words() == {}, "say it with a term of docs/glossary.md"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("A request is refused.", ["refused"]),
-        ("the server refuses to start", []),
-        ("connection refused, connections are refused, test_connection_refused", []),
-        ("ConnectionRefusedError", []),
-        ("_refused refused_tokens", ["refused", "refused"]),
-        ("is_told_once; a toldo", ["told"]),
-        ("Remembered, _REMEMBERED_MAX", ["Remembered", "REMEMBERED"]),
-        ("the outlet", ["outlet"]),
-    ],
-)
-def test_a_replaced_word_is_found_in_names_and_sentences(text: str, words: list[str]) -> None:
-    assert replaced(text) == words
-
-
-def test_names_comments_and_docstrings_are_read() -> None:
+def test_comments_and_docstrings_are_read() -> None:
     source = 'first = "second"  # third\n"""Fourth."""\n'
-    assert list(names_and_comments(source)) == ["first", "# third"]
+    assert list(comments(source)) == ["# third"]
     assert list(docstrings(source)) == ["Fourth."]

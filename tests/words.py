@@ -1,4 +1,4 @@
-"""Words that the project does not use: they hide a sentence's subject, or stand for one of the glossary's terms."""
+"""Words that hide the subject of a sentence."""
 
 import ast
 import io
@@ -18,26 +18,6 @@ MESSAGES = (ROOT / "src" / "lazulite" / "cli", ROOT / "src" / "lazulite" / "app"
 _HIDING = re.compile(r"\b(?:who|whoever|nobody|everybody|somebody|those\s+(?:that|who))\b", re.IGNORECASE)
 _ACTORS = re.compile(r"\b(?:who|whoever|nobody|everybody|somebody)\b", re.IGNORECASE)
 """Of these words, the ones that comments and the rest of a docstring do without, too."""
-_REPLACED = re.compile(
-    r"""(?x)(?<![A-Za-z])(?:
-        remember(?:s|ed|ing)?  # cached, kept
-        | told                 # reported, notified
-        | refus(?:e|es|ed|ing|als?)(?![ _]to\b)  # reject; a start is refused, and a connection of TCP
-        | paced                # scheduled fairly
-        | stamps?              # timestamp; an ETag
-        | doorman | newcomer | foresight | foresee | heir | crumbs | outlet | inlet | outbox
-    )(?![A-Za-z])""",
-    re.IGNORECASE,
-)
-"""Words of the project's own, with the glossary's terms for them."""
-_ALLOWED = re.compile(
-    r"(?i)connections?[ _](?:attempts[ _])?(?:is|are|was|were)?[ _]?refused|connection is refused|refused? connections?"
-)
-"""TCP's own term."""
-POSTGRES = ("src/lazulite/engine/postgres/", "tests/engine/postgres/")
-"""Folders with SQL, whose column `stamp` keeps its name."""
-PATTERNS = "patterns/"
-"""The library that has the pattern of the transactional outbox."""
 _CODE = re.compile(r"`[^`]*`")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -47,15 +27,10 @@ def hiding(text: str) -> list[str]:
     return _HIDING.findall(_CODE.sub("", text))
 
 
-def replaced(text: str) -> list[str]:
-    """Return the words of a text that the glossary has other terms for, in order."""
-    return _REPLACED.findall(_ALLOWED.sub("", text))
-
-
-def names_and_comments(source: str) -> Iterator[str]:
-    """Yield the names and comments of a module."""
+def comments(source: str) -> Iterator[str]:
+    """Yield the comments of a module."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in {tokenize.NAME, tokenize.COMMENT}:
+        if token.type == tokenize.COMMENT:
             yield token.string
 
 
@@ -99,46 +74,20 @@ def files() -> Iterator[Path]:
                 yield path
 
 
-def files_with(words: re.Pattern[str]) -> Iterator[Path]:
-    """Yield the files in which words stand anywhere: to parse all others takes a minute, and finds none."""
-    return (path for path in files() if words.search(path.read_text(encoding="utf-8")))
-
-
 def hiding_actors(source: str) -> list[str]:
     """Return the words of a module's comments and docstrings that stand for an actor; code in backticks is left out."""
-    comments = [text for text in names_and_comments(source) if text.startswith("#")]
-    return [word for text in (*comments, *docstrings(source)) for word in _ACTORS.findall(_CODE.sub("", text))]
+    return [word for text in (*comments(source), *docstrings(source)) for word in _ACTORS.findall(_CODE.sub("", text))]
 
 
 def hiding_words() -> dict[str, list[str]]:
     """Return such words by their file, named from the repository's root."""
     found = {}
-    for path in files_with(_HIDING):
+    for path in files():
+        if not _HIDING.search(path.read_text(encoding="utf-8")):  # To parse all others takes a minute, and finds none.
+            continue
         words = [word for text in texts(path) for word in hiding(text)]
         if path.suffix == ".py" and path != Path(__file__):
             words += hiding_actors(path.read_text(encoding="utf-8"))
         if words:
             found[str(path.relative_to(ROOT))] = words
-    return found
-
-
-def replaced_words() -> dict[str, list[str]]:
-    """Return such words by their file, named from the repository's root.
-
-    Of a module the names, comments and docstrings count. Of a page only words for which no other meaning is usual.
-    """
-    found = {}
-    for path in files_with(_REPLACED):
-        name = str(path.relative_to(ROOT))
-        words: list[str] = []
-        if path.suffix == ".md":
-            prose = replaced(without_fences(path.read_text(encoding="utf-8")))
-            words = [word for word in prose if word.lower() in {"told", "remembers", "remembered"}]
-        if path.suffix == ".py" and path != Path(__file__):
-            source = path.read_text(encoding="utf-8")
-            words = [word for text in (*names_and_comments(source), *docstrings(source)) for word in replaced(text)]
-            words = [word for word in words if "stamp" not in word.lower() or not name.startswith(POSTGRES)]
-            words = [word for word in words if word.lower() != "outbox" or not name.startswith(PATTERNS)]
-        if words:
-            found[name] = words
     return found
