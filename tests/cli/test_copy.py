@@ -34,7 +34,7 @@ DYING = """
 import os, signal, sys
 from lazulite.cli import main
 from lazulite.migration import copying, in_flight
-from lazulite.migration.commit_batches import CommitBatch
+from lazulite.migration.copying import CommitBatch
 
 in_flight.COUNT_MAX = 2
 copying.RECORD_SECONDS = 0.0

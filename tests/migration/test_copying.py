@@ -17,7 +17,7 @@ from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import CommitFunction, Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration import commit_batches, copying, in_flight
+from lazulite.migration import copying, in_flight
 from lazulite.migration.compare import Side, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint, MigrationError
@@ -117,7 +117,7 @@ def test_interrupted_copy_can_be_resumed_at_any_commit(found: Contents, breaks: 
         await copy_all(pair)
         assert await all_rows(pair.target.engine) == copied(found)
 
-    with patch.object(commit_batches, "ROWS_MAX", 2):
+    with patch.object(copying, "ROWS_MAX", 2):
         asyncio.run(check())
 
 
@@ -187,12 +187,12 @@ async def test_a_commit_has_rows_of_one_partition_and_a_bounded_number() -> None
     pair = new_pair()
     rows = {(partition, f"{number:03}"): entity(NOW) for partition in "ab" for number in range(250)}
     await fill(pair.source.engine, {**table(SPACE), SPACE: rows})
-    found = [batch async for batch in commit_batches.batches_of(_runs(rows))]
+    found = [batch async for batch in copying.batches_of(_runs(rows))]
     assert [(batch.partition, len(batch.rows)) for batch in found] == [
         (partition, size) for partition in "ab" for size in (100, 100, 50)
     ]
-    large = {("a", f"{number}"): entity(NOW, bytes(commit_batches.BYTES_MAX)) for number in range(3)}
-    assert [len(batch.rows) async for batch in commit_batches.batches_of(_runs(large))] == [1, 1, 1]
+    large = {("a", f"{number}"): entity(NOW, bytes(copying.BYTES_MAX)) for number in range(3)}
+    assert [len(batch.rows) async for batch in copying.batches_of(_runs(large))] == [1, 1, 1]
 
 
 async def _runs(rows: dict[Key, bytes]) -> AsyncGenerator[list[StoredRow], None]:

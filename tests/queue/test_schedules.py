@@ -9,8 +9,7 @@ from lazulite.queue.messages import Messages, RisingClock
 from lazulite.queue.model import moves
 from lazulite.queue.model.message import Message, Receipt
 from lazulite.queue.model.moves import BarrierError, MoveMessages
-from lazulite.queue.model.shard import Shard
-from lazulite.queue.model.sweep import BeginSweep
+from lazulite.queue.model.shard import BeginSweep, Shard
 from tests.torture.queue.mutations import move_whatever_is_there
 
 from .schedules import Bench, Scenario, State, runs

@@ -12,7 +12,7 @@ from .wire import Wire
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    if item.path.name in ("test_tcp_progress.py", "test_lifecycle.py", "test_tls.py"):
+    if item.path.name in ("test_lifecycle.py", "test_outbound.py", "test_tls.py"):
         return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
     return {"asyncio": asyncio.new_event_loop}
 

@@ -12,8 +12,7 @@ from lazulite.auth.sas import sign_account_sas
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response, response_of
-from lazulite.records.catalog import StoredAccessPolicy
-from lazulite.records.row_cache import KEPT_SECONDS
+from lazulite.records.catalog import KEPT_SECONDS, StoredAccessPolicy
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import CorsRule, PropertiesUpdate
 from lazulite.table.credentials import TableSas, sign_table_sas

@@ -14,8 +14,7 @@ from lazulite.cli.errors import CommandError
 from lazulite.cli.selected_database import reject_database
 from lazulite.engine.content.backup import link_files
 from lazulite.engine.contract import EngineError
-from lazulite.engine.rocksdb.checkpoint import make_checkpoint
-from lazulite.engine.rocksdb.data_directory import DataDirectory
+from lazulite.engine.rocksdb.data_directory import DataDirectory, make_checkpoint
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.migration.journal import JOURNAL_KEY, UNFINISHED
 from lazulite.server.control_socket import ControlError, borrowed_checkpoint

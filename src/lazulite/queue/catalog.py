@@ -11,8 +11,7 @@ from lazulite.engine.contract import Engine, SpaceDroppedError
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.metadata import Metadata, is_same_metadata
 from lazulite.queue.model.shard import close_shard
-from lazulite.records.catalog import NamedResource, ResourceCatalog
-from lazulite.records.row_cache import TimeToLive
+from lazulite.records.catalog import NamedResource, ResourceCatalog, TimeToLive
 from lazulite.records.spaces import QUEUES
 
 

@@ -28,8 +28,7 @@ from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
 from lazulite.queue.model.expirations import Due, Expirations
 from lazulite.queue.model.message import Message, Place, Receipt
 from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
-from lazulite.queue.model.shard import Head, Shard
-from lazulite.queue.model.shard_sweep import TOGETHER_MAX
+from lazulite.queue.model.shard import TOGETHER_MAX, Head, Shard
 
 ROWS_MAX = 256
 """Rows that are read ahead, of all shards together."""

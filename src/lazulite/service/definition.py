@@ -21,7 +21,7 @@ from lazulite.protocol.clock import system_clock, until_9999
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import AssumedVersion, assumed_version
-from lazulite.records.row_cache import TimeToLive
+from lazulite.records.catalog import TimeToLive
 from lazulite.records.spaces import Space
 from lazulite.service.fetching import FetchSource
 from lazulite.service.properties import PropertiesStore

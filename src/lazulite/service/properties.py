@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict, cast
 from lazulite.engine.compare_and_swap import update_row
 from lazulite.engine.contract import Engine, Key
 from lazulite.engine.remote.messages import CacheInvalidation
-from lazulite.records.row_cache import RowCache, TimeToLive
+from lazulite.records.catalog import RowCache, TimeToLive
 from lazulite.records.spaces import SERVICE_PROPERTIES, Space
 
 

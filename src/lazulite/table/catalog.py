@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from lazulite.engine.contract import Engine
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.catalog import NamedResource, ResourceCatalog
-from lazulite.records.row_cache import TimeToLive
+from lazulite.records.catalog import NamedResource, ResourceCatalog, TimeToLive
 from lazulite.records.spaces import TABLES
 
 

@@ -12,7 +12,7 @@ from lazulite.auth.delegation.store import DELEGATIONS_SPACE, DelegationStore
 from lazulite.auth.grant import Identity
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
-from lazulite.records.row_cache import TimeToLive
+from lazulite.records.catalog import TimeToLive
 from lazulite.records.spaces import DELEGATIONS
 from tests.fuzz.memory import MemoryEngine
 

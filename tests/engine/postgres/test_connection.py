@@ -7,7 +7,7 @@ from asyncpg.connection import LoggedQuery
 
 from lazulite.engine.contract import StoreUnusableError
 from lazulite.engine.postgres import connection as module
-from lazulite.engine.postgres import drops, durability_check, scan, sql_statements
+from lazulite.engine.postgres import drops, scan, server_settings, sql_statements
 from tests.engine.postgres.conftest import SCRIPTS, Open
 
 STATEMENTS = [
@@ -48,7 +48,7 @@ async def test_no_statement_has_types_looked_up(open_engine: Open) -> None:
     connection = await engine._pool._sessions._opener._connect()
     connection.add_query_logger(note)
     try:
-        for text in [*STATEMENTS, durability_check._READ]:
+        for text in [*STATEMENTS, server_settings._READ]:
             if len(SCRIPTS) > 1 or text not in BY_STATEMENTS:
                 await connection.prepare(text)
         await asyncio.sleep(0)  # The logger is called in the loop's next iteration.

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lazulite.engine.postgres import page_reads, scan, script_statements, sql_statements
+from lazulite.engine.postgres import page_reads, scan, sql_scripts, sql_statements
 from lazulite.engine.postgres.sql_scripts import (
     Place,
     RowBeginning,
@@ -128,7 +128,7 @@ async def test_with_stale_statistics_and_no_settings_only_the_rows_asked_for_are
     execute(FILL.format(partition="'big'::bytea", rows=20000))
     for statement in UNSET[name]:
         analyzed = f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {statement}"
-        found = execute(analyzed, after=f"SET plan_cache_mode = {mode}; {script_statements.PREPARE}")
+        found = execute(analyzed, after=f"SET plan_cache_mode = {mode}; {sql_scripts.PREPARE}")
         plan = "\n".join(str(line) for (line,) in found)
         read = [float(rows) * int(loops) for rows, loops in re.findall(r"actual rows=([\d.]+) loops=(\d+)", plan)]
         removed = [float(rows) for rows in re.findall(r"Rows Removed by .*: (\d+)", plan)]

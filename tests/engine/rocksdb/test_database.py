@@ -11,8 +11,8 @@ from rocksdict import Rdict, WriteBatch
 
 from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.group_commit import WorkerThread
 from lazulite.engine.rocksdb.options import RocksSettings
-from lazulite.engine.rocksdb.worker_thread import WorkerThread
 from lazulite.protocol.clock import system_clock
 
 

@@ -1,6 +1,6 @@
 """What a group shows while a group is on its way to the disk: `durable_within` against `durable`, key by key.
 
-Commits that read in several steps decide on the latest values all the same.
+Commits that read in several steps decide on the latest values all the same. The binding's errors are the contract's.
 """
 
 import asyncio
@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.engine.contract import CommitFunction, EngineUnavailableError, SpaceDroppedError
-from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup
+from lazulite.engine.contract import CommitFunction, EngineError, EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
+from lazulite.engine.rocksdb.group_commit import (
+    STORE_ERRORS,
+    UNCHANGED,
+    Bounds,
+    CommitGroup,
+    GroupCommit,
+    StalledError,
+    WorkerThread,
+)
 from lazulite.engine.rocksdb.options import RocksSettings
-from lazulite.engine.rocksdb.worker_thread import WorkerThread
 from lazulite.protocol.clock import system_clock
 
 from .failing import Failpoints, writable_again
@@ -183,3 +189,28 @@ async def test_a_closing_store_rejects_a_commit_between_its_reads(engine: RocksE
         await commit
     await close
     assert seen.values == []
+
+
+class PanicException(BaseException):
+    """The binding's, which cannot be imported, has this name."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "meant"),
+    [
+        (Exception("IO error: No space left on device"), EngineUnavailableError),
+        (Exception("Result incomplete: Write stall"), StalledError),
+        (Exception("Corruption: block checksum mismatch"), EngineError),
+        (PanicException("Python API call failed"), EngineUnavailableError),
+        (KeyError("ours"), KeyError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_errors_are_translated(raised: BaseException, meant: type[BaseException]) -> None:
+    caught: BaseException | None = None
+    try:
+        with STORE_ERRORS:
+            raise raised
+    except BaseException as error:  # noqa: BLE001 - the type is the question
+        caught = error
+    assert type(caught) is meant

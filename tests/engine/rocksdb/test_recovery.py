@@ -12,9 +12,8 @@ import pytest
 
 from lazulite.engine.contract import EngineError, StoreUnusableError
 from lazulite.engine.rocksdb.data_directory import DataDirectory
-from lazulite.engine.rocksdb.durable_sequence import NAME, DurableSequenceMarker, read_marker
 from lazulite.engine.rocksdb.options import RocksSettings
-from lazulite.engine.rocksdb.recovery import reject_damaged_options
+from lazulite.engine.rocksdb.recovery import NAME, DurableSequenceMarker, read_marker, reject_damaged_options
 
 from .damage import contents, copied, cut, flip, log_of, make_died
 

@@ -12,10 +12,10 @@ from rocksdict import Options, Rdict
 
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDroppedError
 from lazulite.engine.rocksdb import rollback_journal
-from lazulite.engine.rocksdb.commit_group import CommitGroup
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.database import TIMESTAMP_KEY
 from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.group_commit import CommitGroup
 from lazulite.engine.rocksdb.inspection import inspect
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, batches

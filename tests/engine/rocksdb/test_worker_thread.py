@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from lazulite.engine.rocksdb.worker_thread import WorkerThread
+from lazulite.engine.rocksdb.group_commit import WorkerThread
 
 
 async def test_calls_run_in_order_in_one_thread_that_has_the_name() -> None:
@@ -83,7 +83,7 @@ async def test_shutdown_ends_the_thread_after_all_calls_and_is_idempotent() -> N
 def test_a_process_ends_although_its_thread_was_not_shut_down() -> None:
     code = """
 import asyncio
-from lazulite.engine.rocksdb.worker_thread import WorkerThread
+from lazulite.engine.rocksdb.group_commit import WorkerThread
 
 async def main():
     await WorkerThread("test").run(lambda: None)
@@ -96,14 +96,14 @@ asyncio.run(main())
 def test_a_process_ends_if_its_thread_cannot_report_an_outcome() -> None:
     code = """
 import asyncio
-from lazulite.engine.rocksdb import worker_thread
+from lazulite.engine.rocksdb import group_commit
 
 def partial(*_):
     raise MemoryError
 
 async def main():
-    worker_thread.partial = partial
-    await worker_thread.WorkerThread("test").run(lambda: None)
+    group_commit.partial = partial
+    await group_commit.WorkerThread("test").run(lambda: None)
 
 asyncio.run(main())
 """

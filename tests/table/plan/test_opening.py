@@ -14,7 +14,7 @@ MAKERS = {
     "protocol/message.py",
     "queue/operations/messages.py",
     "service/kernel.py",
-    "table/batch/responses.py",
+    "table/batch/transaction.py",
     "table/operations/entity_read.py",
     "table/operations/entity_writes.py",
     "table/operations/tables.py",

@@ -11,9 +11,8 @@ from lazulite.engine.contract import CommitFunction, JoinedKeys, KeyRange, Slice
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.postgres import partition_io as changes
 from lazulite.engine.postgres.sql_statements import APPLY
-from lazulite.engine.rocksdb.commit_group import CommitGroup
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
+from lazulite.engine.rocksdb.group_commit import Bounds, CommitGroup, GroupCommit
 from tests.torture.variants import slow_syncs
 
 

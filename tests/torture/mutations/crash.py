@@ -7,9 +7,8 @@ from rocksdict import WriteOptions
 
 from lazulite.engine.contract import CommitFunction
 from lazulite.engine.rocksdb import database
-from lazulite.engine.rocksdb.commit_group import CommitGroup
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
+from lazulite.engine.rocksdb.group_commit import Bounds, CommitGroup, GroupCommit
 from lazulite.engine.rocksdb.options import write_options
 from lazulite.table.catalog import Catalog, Table
 

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from lazulite.engine.contract import EngineError
+from lazulite.engine.rocksdb import database, scan
 from lazulite.engine.rocksdb import engine as rocksdb
-from lazulite.engine.rocksdb import lifecycle, scan
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.options import RocksSettings
@@ -63,7 +63,7 @@ def sync_again() -> None:
 
 def stay_failed() -> None:
     """A store that has failed is never opened again."""
-    lifecycle.DatabaseLifecycle._recover_soon = lambda self: None  # type: ignore[method-assign]
+    database.DatabaseLifecycle._recover_soon = lambda self: None  # type: ignore[method-assign]
 
 
 def write_one_by_one() -> None:

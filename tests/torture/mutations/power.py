@@ -9,10 +9,9 @@ from typing import Any
 from lazulite.auth.accounts import file_store
 from lazulite.cli import backup_manifest
 from lazulite.engine.rocksdb import data_directory
-from lazulite.engine.rocksdb.commit_group import UNCHANGED
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.database import OpenDatabase
-from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
+from lazulite.engine.rocksdb.group_commit import UNCHANGED, Bounds, GroupCommit
 
 
 def _sync_nothing() -> None:

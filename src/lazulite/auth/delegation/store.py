@@ -24,7 +24,7 @@ from lazulite.engine.contract import Clock, Engine, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 from lazulite.protocol.lru_cache import Recent
-from lazulite.records.row_cache import RowCache, TimeToLive
+from lazulite.records.catalog import RowCache, TimeToLive
 from lazulite.records.spaces import DELEGATIONS, Space
 
 _SECRETS, _USER = "!secrets", "!user"

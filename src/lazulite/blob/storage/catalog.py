@@ -19,8 +19,7 @@ from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine, KeyRange
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.metadata import Metadata
-from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy
-from lazulite.records.row_cache import TimeToLive
+from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy, TimeToLive
 from lazulite.records.spaces import CONTAINERS
 
 _DELETED = "~"

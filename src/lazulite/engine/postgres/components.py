@@ -15,11 +15,10 @@ from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres import schema
 from lazulite.engine.postgres.citus.shard_map import LOOK, ShardMap
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
-from lazulite.engine.postgres.conditional_writes import ConditionalWrites
+from lazulite.engine.postgres.conditional_writes import ConditionalWrites, OptimisticCommits, ScriptedWrites
 from lazulite.engine.postgres.contents.store import PostgresContents
 from lazulite.engine.postgres.contents.windows import ContentWindows
 from lazulite.engine.postgres.drops import Drops
-from lazulite.engine.postgres.optimistic_commit import OptimisticCommits
 from lazulite.engine.postgres.page_reads import PageReads
 from lazulite.engine.postgres.partition_commit import PartitionCommits
 from lazulite.engine.postgres.partition_io import ScriptIo, StatementIo
@@ -27,7 +26,6 @@ from lazulite.engine.postgres.partition_locks import PartitionLocks
 from lazulite.engine.postgres.pending_write import RowWrites
 from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.pool import Pool
-from lazulite.engine.postgres.scripted_writes import ScriptedWrites
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Action = Callable[[], Awaitable[object]]

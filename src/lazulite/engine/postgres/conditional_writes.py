@@ -1,23 +1,43 @@
-"""Conditional writes of one row by statements: sent with their precondition, in one round trip.
+"""Conditional writes of one row: sent with their precondition, in one round trip.
 
-Writes of one kind are coalesced into one statement, which locks the version rows of its partitions in order. Each write
-has a commit timestamp of its own, and all of them are above `base`, which the partitions' versions must be below.
+As statements: writes of one kind are coalesced into one statement, which locks the version rows of its partitions in
+order. Each write has a commit timestamp of its own, and all of them are above `base`, which the partitions' versions
+must be below.
 
 - A row that does not meet its precondition is not written; the result is None, and the caller commits it otherwise.
 - A partition whose version is not below `base`, because another process has set it, is not written either. The write is
   sent again with a later timestamp, `_TRIES_MAX` times in all.
+
+As scripts, for databases that do not take such statements: writes that wait for one node are sent together, in one
+script, of which each statement goes to one shard. A script is a transaction, so one row that does not meet its
+precondition undoes it. Its writes are then sent again, in scripts of a quarter of its size; a write that fails alone
+has the result None.
+
+An optimistic commit is written on a precondition, without reading the row or after reading it once. Invariants: the
+value that is written is the one that the commit gives for the row as it is, because the row must meet the precondition.
+Of several commits that must read one row, one at a time is optimistic: the others would find a row that it has changed.
+No commit is optimistic while `partition_commit` commits to its partition: the write would wait for that lock, and could
+wait for ever. With scripts, commits that must read their row are left to `partition_commit`, which commits them
+together.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from lazulite.engine.postgres.citus.node_batchers import NodeBatchers
+from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
+from lazulite.engine.postgres.errors import CHECK_FAILED
+from lazulite.engine.postgres.keys import encode_text, index_key, long_key
+from lazulite.engine.postgres.partition_commit import PartitionCommits
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
-from lazulite.engine.postgres.pending_write import EvaluatedWrite, Outcome, PendingWrite, evaluated
+from lazulite.engine.postgres.pending_write import EvaluatedWrite, Outcome, PendingWrite, RowWrites, evaluated
+from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.pool import Argument, Pool
-from lazulite.engine.postgres.request_batcher import RequestBatcher
+from lazulite.engine.postgres.request_batcher import WEIGHT_MAX, RequestBatcher
+from lazulite.engine.postgres.sql_scripts import Place, RowChange, RowWrite, write_script
 from lazulite.engine.postgres.sql_statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
-from lazulite.engine.precondition import Expect, Precondition
+from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
 
 _STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
 _LINGER_SECONDS = 0.005
@@ -105,3 +125,120 @@ def _arguments(base: int, versions: Mapping[Partition, int], rows: Mapping[int, 
         base,
         *zip(*writes, strict=True),
     ]
+
+
+class ScriptedWrites:
+    """Sends conditional writes as scripts: `RowWrites`.
+
+    Args:
+        pool: connections to the database.
+        timestamps: commit timestamps of this process.
+        locks: partitions that a statement is changing.
+        shards: where partitions are.
+    """
+
+    def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks, shards: ShardMap) -> None:
+        self._pool = pool
+        self._timestamps = timestamps
+        self._shards = shards
+        self._batchers: NodeBatchers[PendingWrite, int | None] = NodeBatchers(
+            shards,
+            lambda: RequestBatcher(
+                self._send, lambda pending: pending.weight, locks=locks, row=lambda pending: pending.row
+            ),
+        )
+
+    async def finished(self) -> None:
+        """See `RowWrites`."""
+        await self._batchers.finished()
+
+    async def write(self, pending: PendingWrite) -> int | None:
+        """See `RowWrites`."""
+        return await self._batchers.of(pending.place.partition_key)(pending)
+
+    def give_up(self, partition: Partition) -> None:
+        """See `RowWrites`."""
+        self._batchers.withdraw(lambda pending: pending.partition == partition, None)
+
+    async def _send(self, batch: Sequence[PendingWrite]) -> Sequence[Outcome]:
+        base = self._timestamps.take(len(batch))
+        rows, outcomes = evaluated(batch, base)
+        if not rows:
+            return outcomes
+        done = await self._done(list(rows.values()), base)
+        for at, row in rows.items():
+            if done:
+                outcomes[at] = row.timestamp
+            elif len(rows) == 1:
+                outcomes[at] = None
+            else:
+                row.pending.weight = WEIGHT_MAX // max(1, len(rows) // 4)
+        return outcomes
+
+    async def _done(self, rows: Sequence[EvaluatedWrite], base: int) -> bool:
+        """Send writes; return whether they were made."""
+        writes = [
+            RowWrite(
+                row.pending.place,
+                RowChange(row.pending.row_key, row.pending.long_row_key, row.timestamp, row.value),
+                row.pending.precondition,
+            )
+            for row in rows
+        ]
+        partition = writes[0].place.partition_key
+        by_shard: dict[int, list[RowWrite]] = {}
+        for write in writes:
+            by_shard.setdefault(self._shards.shard(write.place.partition_key), []).append(write)
+        try:
+            await self._pool.run(write_script([by_shard[shard] for shard in sorted(by_shard)], base), partition)
+        except CHECK_FAILED:
+            return False
+        return True
+
+
+class OptimisticCommits:
+    """Commits of one row.
+
+    Args:
+        reads: reads the rows.
+        writes: sends the conditional writes.
+        partitions: makes all other commits.
+        scripts: whether writes are sent as scripts.
+    """
+
+    def __init__(self, reads: PointReads, writes: RowWrites, partitions: PartitionCommits, *, scripts: bool) -> None:
+        self._reads = reads
+        self._writes = writes
+        self._partitions = partitions
+        self._scripts = scripts
+        self._read_rows: set[tuple[Place, bytes]] = set()
+        """The rows whose write depends on a value that was read."""
+
+    async def commit(self, place: Place, row: str, write: ConditionalWrite) -> int | None:
+        """Return the commit timestamp; None if nothing was written, and `partition_commit` has to commit it."""
+        row_key = encode_text(row)
+        precondition = write.precondition()
+        if precondition is not None:
+            return await self._write(place, row_key, write, precondition)
+        key = place, index_key(row_key)
+        if self._scripts or key in self._read_rows or self._partitions.has(place):
+            return None
+        self._read_rows.add(key)
+        try:
+            current = await self._reads.get(place.space, place.partition_key, key[1])
+            conditional = write.conditional_on(current)
+            if conditional is None:
+                return None
+            return await self._write(place, row_key, conditional, conditional.precondition())
+        finally:
+            self._read_rows.discard(key)
+
+    async def _write(
+        self, place: Place, row_key: bytes, write: ConditionalWrite, precondition: Precondition | None
+    ) -> int | None:
+        if precondition is None or (precondition.deletes and precondition.expects is not Expect.PRESENT):
+            return None
+        if self._partitions.has(place):
+            return None
+        pending = PendingWrite(place, index_key(row_key), long_key(row_key), write, precondition)
+        return await self._writes.write(pending)

@@ -17,7 +17,7 @@ A commit takes the first path whose precondition it meets; if that path writes n
     in between                              the version row, read, write, commit
 
 `request_batcher` coalesces the requests of each path. With scripts (Citus, CockroachDB) it coalesces those of one node:
-writes of one row (`scripted_writes`), and changes of partitions (`partition_io`).
+writes of one row (`conditional_writes`), and changes of partitions (`partition_io`).
 
 Any number of processes share a database and know of each other only through it. Invariants beside those of
 `sql_statements`:
@@ -45,8 +45,7 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
     Unknown,
 )
-from lazulite.engine.postgres import durability_check, literals, schema, script_statements
-from lazulite.engine.postgres.citus import worker_plans
+from lazulite.engine.postgres import schema, server_settings, sql_scripts
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.components import Components
 from lazulite.engine.postgres.connection import Connection
@@ -114,16 +113,16 @@ class PostgresEngine:
                 kind = self._kind = await schema.kind_of(connection)
                 await self._prepare(connection)
                 if kind.citus:
-                    for warning in await literals.check_workers(connection, self._settings.connect_seconds):
+                    for warning in await server_settings.check_literals(connection, self._settings.connect_seconds):
                         self._report(warning)
                 await schema.open_schema(connection, kind)
                 if kind.scripts if self._settings.scripts is None else self._settings.scripts:
-                    self._prepared = script_statements.PREPARE
+                    self._prepared = sql_scripts.PREPARE
                     await connection.execute(self._prepared)
-                for warning in await durability_check.warnings(connection) if kind.settings else ():
+                for warning in await server_settings.check_durability(connection) if kind.settings else ():
                     self._report(warning)
                 if kind.citus:  # Last, as it may close the connection.
-                    for warning in await worker_plans.set_up(connection, self._settings.connect_seconds):
+                    for warning in await server_settings.set_worker_plans(connection, self._settings.connect_seconds):
                         self._report(warning)
         components = Components(self._pool, self._timestamps, kind, self._settings)
         await components.drops.look()

@@ -6,23 +6,26 @@ another process has committed meanwhile, and everything is read and decided anew
 row first: a process that writes without reading would otherwise always be faster.
 
 Expecting commits are decided without a read if the partition's version and their kept row are known since the last
-commit (`kept_rows`). The statement that writes checks the version and what the rows begin with. So the values on which
+commit. The statement that writes checks the version and what the rows begin with. So the values on which
 the commits were decided are those of the moment of the write. If the check fails, or if nothing would be written, the
 rows are read.
 
 Where statements go to one partition each, a commit whose rows may be absent, and that does not depend
 on their values, is sent with their preconditions. If they are not met, the rows are read.
+
+Kept rows are a hint: each commit that relies on them checks the version. A partition that another process has changed
+is forgotten, and kept again after the next commit but one.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lazulite.engine.contract import CommitFunction, EngineUnavailableError
 from lazulite.engine.expectation import ExpectingCommit
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.errors import copy_for_waiter
-from lazulite.engine.postgres.kept_rows import Kept, KeptRows
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState, Write
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
@@ -30,9 +33,42 @@ from lazulite.engine.postgres.pending_write import RowWrites
 from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, RowWrite
 from lazulite.engine.precondition import ConditionalCommit, Expect, Precondition
 
+PARTITIONS_MAX = 4096
+VALUE_BYTES_MAX = 1024
+
 _ROWS_MAX = 200
 """Rows that are committed together, unless one commit has more."""
 _NONE: Mapping[str, bytes] = {}
+
+
+class Kept(NamedTuple):
+    """The version of a partition, and the row of that moment."""
+
+    version: int
+    row_key: bytes
+    """Its index key; empty: none."""
+    value: bytes | None
+    """None: there is no such row."""
+
+
+class KeptRows:
+    """The rows that are kept, at most one of a partition. The oldest ones are forgotten."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Partition, Kept] = {}
+
+    def take(self, place: Place, row_key: bytes) -> Kept | None:
+        """Forget what is kept of a partition; return it if it is this row."""
+        kept = self._kept.pop((place.space, place.partition_key), None)
+        return kept if kept is not None and kept.row_key == row_key else None
+
+    def keep(self, place: Place, kept: Kept) -> None:
+        """Keep a row, if there is one and it is not too large."""
+        if not kept.row_key or len(kept.value or b"") > VALUE_BYTES_MAX:
+            return
+        self._kept[place.space, place.partition_key] = kept
+        if len(self._kept) > PARTITIONS_MAX:
+            del self._kept[next(iter(self._kept))]
 
 
 @dataclass(slots=True, eq=False)

@@ -155,7 +155,7 @@ class ScriptIo:
 
     async def _apply(self, batch: Sequence[PartitionChange]) -> Sequence[bool]:
         if len(batch) > 1:
-            in_order = sorted(batch, key=self._order)  # As in `scripted_writes`, so that no two scripts deadlock.
+            in_order = sorted(batch, key=self._order)  # As in `conditional_writes`, so that no two scripts deadlock.
             if await self._run(";\n".join(apply_script(*change) for change in in_order), batch[0].place):
                 return [True] * len(batch)
         return await asyncio.gather(*(self._run(apply_script(*change), change.place) for change in batch))

@@ -3,6 +3,10 @@
 A directory is accepted only if it is missing, empty, or a store; others are rejected before a byte is written to them.
 Directories are made for their owner only (0700). RocksDB's lock excludes a second process, and a second engine of this
 process. The store holds its format under `FORMAT_KEY`. A commit group that a crash left unfinished is rolled back.
+
+A checkpoint is a directory that holds the store of one moment, made quickly whatever the store's size. RocksDB links
+the immutable files and copies the small others. It first flushes its memory to files, while other threads run. The
+checkpoint itself keeps the interpreter's lock for a few milliseconds.
 """
 
 import contextlib
@@ -13,14 +17,13 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from rocksdict import DBRecoveryMode, Env, Rdict
+from rocksdict import Checkpoint, DBRecoveryMode, Env, Rdict
 
 from lazulite.engine.contract import DataDirectoryInUseError, EngineError, EngineUnavailableError, StoreUnusableError
 from lazulite.engine.durable_files import make_private
-from lazulite.engine.rocksdb.durable_sequence import DurableSequenceMarker
-from lazulite.engine.rocksdb.errors import STORE_ERRORS
+from lazulite.engine.rocksdb.group_commit import STORE_ERRORS
 from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options, synced_write_options
-from lazulite.engine.rocksdb.recovery import recovery_mode
+from lazulite.engine.rocksdb.recovery import DurableSequenceMarker, recovery_mode
 from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, roll_back
 
 _PROBE = "lazulite.probe"
@@ -29,6 +32,19 @@ _UNFINISHED = re.compile(
 )
 """Names of the files that RocksDB leaves if it dies before a new store is complete, that is, before CURRENT exists."""
 _LOCKED = ("lock hold by current process", "While lock file")
+
+
+def make_checkpoint(database: Rdict, path: Path) -> None:
+    """Make a checkpoint of a database at `path`, which must not exist, on the same file system as the store.
+
+    The caller must keep undurable writes out of the database meanwhile, or the checkpoint would contain them.
+
+    Raises:
+        EngineError: it cannot be made.
+    """
+    with STORE_ERRORS:
+        database.flush(wait=True)
+        Checkpoint(database).create_checkpoint(str(path))
 
 
 class DataDirectory:
@@ -133,7 +149,7 @@ class DataDirectory:
             )
 
     def note_durable(self, number: int) -> None:
-        """Record that all writes up to a sequence number are durable (see `durable_sequence`)."""
+        """Record that all writes up to a sequence number are durable (see `recovery`)."""
         if self._marker is not None:
             self._marker.advance(number)
 

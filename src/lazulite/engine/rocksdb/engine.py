@@ -10,7 +10,11 @@ Invariants beside those of `group_commit`:
 3. Each group stores the newest commit timestamp. Timestamps grow over the whole store, over restarts, and over a clock
    that steps back.
 4. A dropped space rejects commits until this process ends. Its number is never reused, so that is enough.
-5. After a failed write or sync the database is opened anew: see `lifecycle`.
+5. After a failed write or sync the database is opened anew: see `database`.
+
+The disk space of dropped spaces is reclaimed in the background, one space at a time. A drop writes one range deletion;
+RocksDB removes the rows when it next compacts them. The reclaimer compacts them at once. RocksDB releases the
+interpreter's lock while it compacts, so the thread does not delay the event loop.
 """
 
 import asyncio
@@ -33,18 +37,65 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
     Unknown,
 )
-from lazulite.engine.key_encoding import encode_key, encode_keys, range_bounds
-from lazulite.engine.rocksdb.checkpoint import make_checkpoint
-from lazulite.engine.rocksdb.commit_group import UNCHANGED, Outcome, changes_by_key
-from lazulite.engine.rocksdb.data_directory import DataDirectory
-from lazulite.engine.rocksdb.database import Failpoints, OpenDatabase
+from lazulite.engine.key_encoding import encode_key, encode_keys, index_key, is_listed, range_bounds, space_bounds
+from lazulite.engine.rocksdb.data_directory import DataDirectory, make_checkpoint
+from lazulite.engine.rocksdb.database import DatabaseLifecycle, Failpoints, OpenDatabase
 from lazulite.engine.rocksdb.flush_stats import FlushObserver
-from lazulite.engine.rocksdb.group_commit import GroupCommit
-from lazulite.engine.rocksdb.lifecycle import DatabaseLifecycle
-from lazulite.engine.rocksdb.options import RocksSettings
-from lazulite.engine.rocksdb.reclaimer import Reclaimer
+from lazulite.engine.rocksdb.group_commit import (
+    STORE_ERRORS,
+    UNCHANGED,
+    GroupCommit,
+    Outcome,
+    WorkerThread,
+    changes_by_key,
+)
+from lazulite.engine.rocksdb.options import RocksSettings, compact_options
 from lazulite.engine.rocksdb.scan import Cursor, RowSlice
-from lazulite.engine.rocksdb.worker_thread import WorkerThread
+from lazulite.engine.thread_pool import ThreadPool
+
+
+class Reclaimer:
+    """Compacts dropped spaces away."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPool(1, "lazulite-reclaim")
+        self._options = compact_options()
+        self._running: set[asyncio.Future[None]] = set()
+
+    def __enter__(self) -> Self:
+        """Return this reclaimer, whose thread ends with the block."""
+        return self
+
+    def begin(self, database: Rdict, space: int) -> None:
+        """Queue a space for reclamation."""
+        work = asyncio.get_running_loop().run_in_executor(self._worker, self._compact, database, space)
+        self._running.add(work)
+        work.add_done_callback(self._running.discard)
+
+    async def finished(self) -> None:
+        """Return when all reclamation begun so far has ended."""
+        if running := list(self._running):
+            await asyncio.wait(running)
+
+    async def break_off(self, database: Rdict, worker: WorkerThread) -> None:
+        """Interrupt reclamation, from another worker. The database can only be closed after this."""
+        if self._running:
+            await worker.run(partial(database.cancel_all_background, True))
+            await self.finished()
+
+    def __exit__(self, *_: object) -> None:
+        """End the worker thread."""
+        self._worker.shutdown()
+
+    def _compact(self, database: Rdict, space: int) -> None:
+        try:
+            with STORE_ERRORS:
+                start, end = space_bounds(space)
+                database.compact_range(start, end, self._options)
+                if is_listed(start):
+                    database.compact_range(index_key(start), index_key(end), self._options)
+        except EngineError:
+            return  # Interrupted, or a failure that RocksDB also reports to the next write.
 
 
 class RocksEngine:

@@ -7,7 +7,7 @@ reported.
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from lazulite.engine.rocksdb.commit_group import CommitGroup
+from lazulite.engine.rocksdb.group_commit import CommitGroup
 
 
 class Flush(NamedTuple):

@@ -25,23 +25,228 @@ Consequences:
 - A commit reads, decides and joins the open group in one step of the event loop, so that no other commit comes between.
   If its reads are too large for one step, a read-ahead reads the values in several steps before that one. The group
   commit tells it of the commits that join meanwhile.
+
+A commit group is the changes between two flushes, kept in memory until the next flush writes them. The worker thread
+runs what blocks, one call after the other. An executor of the standard library needs twice the processor time for a
+call, because its futures can be waited for in any thread; these can be awaited only, and a write that is alone waits
+for such a call. The thread is started when it is made: see `thread_pool`. Where it has no memory to report an outcome,
+the process ends by SIGABRT, since the caller would wait for ever.
+
+The binding raises a bare `Exception` whose text begins with RocksDB's status ("Corruption: ...", "IO error: ..."). So
+the type says nothing, and `engine_error` is the one place that reads the text.
 """
 
 import asyncio
+import os
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from enum import Enum, auto
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from types import TracebackType
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from rocksdict import DbClosedError
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
-from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup, KeyChange, Unchanged
-from lazulite.engine.rocksdb.errors import StalledError, unavailable
-from lazulite.engine.rocksdb.worker_thread import WorkerThread
+
+T = TypeVar("T")
+
+KeyChange = tuple[bytes, bytes | None, bytes | None]
+"""A key, its old value and its new one; None: absent."""
 
 Bounds = tuple[bytes, bytes]
 """The first key of a range, and the bound above its last."""
 
 GROUP_BYTES_MAX = 1 << 20
 """A group of this size accepts no more commits, so that writing it never holds the event loop for long."""
+
+
+class StalledError(EngineUnavailableError):
+    """RocksDB stalls writes until its flushes or compactions catch up; nothing was written."""
+
+
+class _StoreErrors:
+    """`with STORE_ERRORS:` turns what RocksDB raises inside into an `EngineError`; everything else passes."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Exactly Exception is RocksDB's; subclasses (a programming error, a rejection) are not. A panic is the
+        # binding's, when there is no memory for its result; its class cannot be imported.
+        if error is not None and (kind in (Exception, DbClosedError) or type(error).__name__ == "PanicException"):
+            raise engine_error(str(error)) from error
+
+
+STORE_ERRORS = _StoreErrors()
+
+
+def unavailable(error: EngineError) -> EngineUnavailableError:
+    """Return an error for one of many waiters, caused by `error`: a traceback grows where one is raised twice."""
+    one = EngineUnavailableError(str(error))
+    one.__cause__ = error
+    return one
+
+
+def engine_error(text: str) -> EngineError:
+    """Return the engine error that a RocksDB error text means."""
+    reason = " ".join(text.split())
+    if reason.startswith("Result incomplete"):
+        return StalledError("the store is behind with its background work")
+    if reason.startswith("Corruption"):
+        return EngineError(f"the store is damaged: {reason}")
+    return EngineUnavailableError(f"the store cannot serve: {reason}")
+
+
+class _Call(Generic[T]):
+    """A function to call, and the future of its outcome. A call whose caller was cancelled runs all the same."""
+
+    __slots__ = ("_function", "_loop", "outcome")
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+        self._loop = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[T] = self._loop.create_future()
+
+    def run(self) -> None:
+        """Call the function, in this thread."""
+        try:
+            settle = partial(self._succeed, self._function())
+        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is.
+            settle = partial(self._fail, error)
+        with suppress(RuntimeError):  # The loop was closed, and the caller with it.
+            self._loop.call_soon_threadsafe(settle)
+
+    def _succeed(self, result: T) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(result)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
+
+
+class WorkerThread:
+    """A thread, running from now on.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._calls: SimpleQueue[_Call[object] | None] = SimpleQueue()
+        # A process may end without a shutdown, as after a crash: it must not wait for the thread.
+        self._thread: Thread | None = Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """Call a function after all earlier ones; return the future of its result, or of its exception."""
+        call = _Call(function)
+        self._calls.put(call)  # type: ignore[arg-type]  # The result's type is that of the caller's future.
+        return call.outcome
+
+    def __enter__(self) -> "WorkerThread":
+        """Return this thread, to be shut down at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Shut down."""
+        self.shutdown()
+
+    def shutdown(self) -> None:
+        """End the thread after all calls so far."""
+        if self._thread is not None:
+            self._calls.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        try:
+            while (call := self._calls.get()) is not None:
+                call.run()
+                del call  # While it waits for the next one, the thread keeps nothing.
+        except BaseException:  # noqa: BLE001 - a call raises nothing, so there is no memory.
+            os.abort()
+
+
+class Unchanged(Enum):
+    """The type of `UNCHANGED`."""
+
+    TOKEN = auto()
+
+
+UNCHANGED: Final = Unchanged.TOKEN
+"""Says that a commit group does not change a key, so that its value is found further down."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of a commit, and the future of the moment when the caller may learn it (None: now)."""
+
+    timestamp: int
+    rejection: Exception | None
+    durable: asyncio.Future[None] | None
+
+
+class CommitGroup:
+    """Changes that become durable together.
+
+    Attributes:
+        changes: the last new value of each key; None is a deletion.
+        undo: the value of each key before the group.
+        dropped: spaces dropped, after all changes of their keys.
+        size_bytes: size of the keys and values of all changes.
+        waiters: futures to resolve once the group is durable.
+    """
+
+    __slots__ = ("changes", "dropped", "size_bytes", "undo", "waiters")
+
+    def __init__(self) -> None:
+        self.changes: dict[bytes, bytes | None] = {}
+        self.undo: dict[bytes, bytes | None] = {}
+        self.dropped: set[int] = set()
+        self.size_bytes = 0
+        self.waiters: list[asyncio.Future[None]] = []
+
+    def join(self, changed: Iterable[KeyChange]) -> None:
+        """Add the changes of a commit."""
+        undo, changes = self.undo, self.changes
+        size_bytes = self.size_bytes
+        for key, before, after in changed:
+            undo.setdefault(key, before)
+            changes[key] = after
+            size_bytes += len(key) + (0 if after is None else len(after))
+        self.size_bytes = size_bytes
+
+    def touches(self, keys: Iterable[bytes], space: int) -> bool:
+        """Return whether the group changes one of these keys of a space, or drops the space."""
+        return space in self.dropped or any(key in self.changes for key in keys)
+
+    def acknowledge(self) -> None:
+        """Resolve the waiters: the whole group is durable."""
+        for waiter in self.waiters:
+            if not waiter.done():  # The task of a waiter may have been cancelled.
+                waiter.set_result(None)
+
+    def reject(self, error: EngineError) -> None:
+        """Fail the waiters, each with an error of its own."""
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_exception(unavailable(error))
+
+
+def changes_by_key(
+    rows: Sequence[str], keys: Sequence[bytes], current: Sequence[bytes | None], changes: Mapping[str, bytes | None]
+) -> list[KeyChange]:
+    """Return a commit's changes by key. Raises KeyError for a row that the commit did not name."""
+    if len(rows) == 1 and len(changes) == 1:  # The common case, without a dictionary.
+        return [(keys[0], current[0], changes[rows[0]])]
+    found = dict(zip(rows, zip(keys, current, strict=True), strict=True))
+    return [(*found[row], value) for row, value in changes.items()]
 
 
 class ReadAhead:

@@ -19,7 +19,7 @@ from rocksdict import AccessType, Rdict, RdictIter, ReadOptions
 from lazulite.engine.contract import DataDirectoryInUseError, EngineError, StoreUnusableError
 from lazulite.engine.key_encoding import INDEX_START, META_PREFIX, index_key, is_listed
 from lazulite.engine.rocksdb.database import TIMESTAMP_KEY
-from lazulite.engine.rocksdb.errors import STORE_ERRORS
+from lazulite.engine.rocksdb.group_commit import STORE_ERRORS
 from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options
 from lazulite.engine.rocksdb.recovery import recovery_mode
 from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, journal

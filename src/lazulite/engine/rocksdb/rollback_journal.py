@@ -22,8 +22,7 @@ from typing import NamedTuple, cast
 from rocksdict import Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from lazulite.engine.key_encoding import META_PREFIX, index_key, is_listed, space_bounds
-from lazulite.engine.rocksdb.commit_group import CommitGroup
-from lazulite.engine.rocksdb.errors import STORE_ERRORS
+from lazulite.engine.rocksdb.group_commit import STORE_ERRORS, CommitGroup
 
 FORMAT = 1
 """The format of the keys (see `key_encoding`) and of the store's metadata. A store of a greater one is rejected."""

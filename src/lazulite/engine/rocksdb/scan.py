@@ -27,8 +27,7 @@ from lazulite.engine.key_encoding import (
     is_listed,
     join_keys,
 )
-from lazulite.engine.rocksdb.errors import STORE_ERRORS
-from lazulite.engine.rocksdb.group_commit import Bounds
+from lazulite.engine.rocksdb.group_commit import STORE_ERRORS, Bounds
 from lazulite.engine.rocksdb.options import RocksSettings
 
 _Run = tuple[list[bytes], list[bytes]]

@@ -3,18 +3,31 @@
 Invariant: no row appears below `_lowest_new()`, whichever process writes it. If this process alone writes to the shard,
 that is the present, or the lowest row of a commit in flight. Otherwise it is the barrier that is known here, which is
 not above the stored one. Each row below that bound expires within the lifetime that is known here.
+
+A sweep removes the expired messages of a shard, a few at a time. See `expirations` for the order of its commits.
 """
 
 import asyncio
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
-from lazulite.queue.model.expirations import Expirations
-from lazulite.queue.model.message import Message, expires_at, partition_of, read_message, row_at, row_of
+from lazulite.queue.model.expirations import SLOT_TICKS, Expirations, slot_of
+from lazulite.queue.model.message import (
+    Message,
+    expires_at,
+    index_row_at,
+    partition_of,
+    read_index,
+    read_message,
+    row_at,
+    row_of,
+    row_of_index,
+)
 from lazulite.queue.model.moves import (
     CLOSED,
     STATE_ROW,
@@ -22,11 +35,18 @@ from lazulite.queue.model.moves import (
     BarrierError,
     Move,
     MoveMessages,
+    Scheduled,
     ShardState,
     UnscheduledError,
     read_state,
 )
-from lazulite.queue.model.shard_sweep import ShardSweep, Unswept
+
+_SWEEPS_END = 1 << 32
+
+TOGETHER_MAX = 64
+"""Messages that are removed by one commit: about a millisecond of the event loop."""
+LATE_TICKS = 600 * TICKS_PER_SECOND
+"""A put commits sooner after it has scheduled its shard: longer than any request takes."""
 
 BARRIER_TICKS = TICKS_PER_SECOND
 """How far behind the present a raised barrier is, so that commits under way are not rejected."""
@@ -36,6 +56,158 @@ _NEXT_ROWS_MIN = 64
 """Rows that are read at once behind those that were skipped or have expired."""
 STORED_TICKS = 30 * TICKS_PER_SECOND
 """How far the stored floor may be behind, while deleted rows are ahead, before it is stored without another change."""
+
+
+class BeginSweep:
+    """A `CommitFunction` of the row of a shard: from now on, each put has to schedule the shard itself."""
+
+    def __init__(self) -> None:
+        self.state: ShardState | None = None
+        """The shard after the commit; None if there is none."""
+
+    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+        """See `CommitFunction`."""
+        self.state = None
+        if current[0] is None:  # Perhaps the space was reclaimed: no row may appear in it.
+            return {}
+        state = read_state(current[0])
+        self.state = state._replace(due=LAST_TICK, sweeps=(state.sweeps + 1) % _SWEEPS_END)
+        return {STATE_ROW: self.state.value}
+
+
+class RemoveExpired:
+    """A `CommitFunction`: remove expired messages; its rows are `rows`.
+
+    Args:
+        index_rows: with their values. A message that has moved since they were read stays.
+    """
+
+    def __init__(self, index_rows: Sequence[tuple[str, bytes]]) -> None:
+        self._index = index_rows
+        self.rows = [STATE_ROW]
+        for row, value in index_rows:
+            self.rows += (row, row_of_index(row, value))
+        self.removed = 0
+        """How many messages the commit removed."""
+        self.moved = False
+        """Whether some have moved, and were left."""
+
+    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+        """See `CommitFunction`."""
+        changes: dict[str, bytes | None] = {}
+        self.removed, self.moved = 0, False
+        for number, (index_row, value) in enumerate(self._index):
+            at = 2 * number + 1
+            if current[at] == value:
+                changes[index_row] = changes[self.rows[at + 1]] = None
+                self.removed += current[at + 1] is not None
+            elif current[at] is not None:
+                self.moved = True
+        state = read_state(current[0])
+        return {**changes, STATE_ROW: state._replace(messages=max(0, state.messages - self.removed)).value}
+
+
+@dataclass(frozen=True, slots=True)
+class EndSweep:
+    """A `CommitFunction` of the row of a shard: no message is due before the time that it was scheduled for."""
+
+    scheduled: Scheduled
+
+    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+        """See `CommitFunction`."""
+        state = read_state(current[0])
+        if current[0] is None or state.sweeps != self.scheduled.sweeps:
+            return {}  # Another sweep has begun, and ends this way.
+        return {STATE_ROW: state._replace(due=min(state.due, self.scheduled.due)).value}
+
+
+@dataclass(slots=True)
+class Unswept:
+    """The expired messages of a shard that a sweep has counted and not removed yet."""
+
+    messages: int = 0
+    until: int = 0
+    """Those that expired until then are counted; 0: none are."""
+
+
+class ShardSweep:
+    """Sweeps one shard.
+
+    Args:
+        engine: holds the rows.
+        space: of the queue.
+        number: of the shard, from 0.
+        expirations: when shards are swept.
+    """
+
+    def __init__(self, engine: Engine, space: int, number: int, expirations: Expirations) -> None:
+        self._engine = engine
+        self._space = space
+        self._number = number
+        self._expirations = expirations
+        self._partition = partition_of(number)
+
+    async def run(self, present: Clock, since: int, removed_max: int, unswept: Unswept) -> tuple[int, bool | None]:
+        """Remove messages that have expired, and schedule the shard for the next ones.
+
+        Args:
+            present: the time now.
+            since: the time for which the shard was scheduled.
+            removed_max: about so many messages are removed at most.
+            unswept: what sweeps of the shard have left so far.
+
+        Returns:
+            How many were removed, and whether there are no more; None: that cannot be said yet, for a put may have
+            scheduled the shard and not committed its first message.
+        """
+        begin = BeginSweep()
+        await self._engine.commit(self._space, self._partition, [STATE_ROW], begin)
+        if begin.state is None:
+            return 0, True if since + LATE_TICKS <= present() else None
+        removed, start, now = 0, index_row_at(max(0, since - SLOT_TICKS)), present()
+        while expired := await self._index_rows(start, index_row_at(now + 1), TOGETHER_MAX):
+            if removed >= removed_max:
+                return removed, False
+            if len(expired) == TOGETHER_MAX and unswept.until < now:
+                unswept.messages += await self._count(max(start, index_row_at(unswept.until + 1)), now)
+                unswept.until = now
+            remove = RemoveExpired(expired)
+            await self._engine.commit(self._space, self._partition, remove.rows, remove)
+            removed += remove.removed
+            unswept.messages = max(0, unswept.messages - remove.removed)
+            if not remove.moved:
+                start = expired[-1][0] + "\0"
+        if begin.state.messages > removed:
+            await self._schedule_next(now, begin.state.sweeps)
+        return removed, True
+
+    async def _schedule_next(self, now: int, sweeps: int) -> None:
+        """Schedule the shard for the first message that expires later.
+
+        Each step of the search has a bound: it may pass the tombstones of many deleted messages.
+        """
+        start, ticks = now + 1, SLOT_TICKS
+        while start < LAST_TICK:
+            end = min(start + ticks, LAST_TICK)
+            for row, value in await self._index_rows(index_row_at(start), index_row_at(end), 1):
+                scheduled = Scheduled(slot_of(read_index(row, value)[0]), sweeps)
+                await self._expirations.schedule(self._space, self._number, scheduled.due)
+                await self._engine.commit(self._space, self._partition, [STATE_ROW], EndSweep(scheduled))
+                return
+            start, ticks = end, ticks * 4
+
+    async def _count(self, start: str, now: int) -> int:
+        key_range = KeyRange((self._partition, start), (self._partition, index_row_at(now + 1)))
+        async with aclosing(self._engine.scan(self._space, [key_range], keys_only=True)) as slices:
+            return sum([len(part.values) async for part in slices])
+
+    async def _index_rows(self, start: str, end: str, rows_max: int) -> list[tuple[str, bytes]]:
+        key_range = KeyRange((self._partition, start), (self._partition, end))
+        found: list[tuple[str, bytes]] = []
+        async with aclosing(self._engine.scan(self._space, [key_range], rows_max)) as slices:
+            async for part in slices:
+                found += zip(part.columns()[1], part.values, strict=True)
+        return found
 
 
 class Head(NamedTuple):

@@ -4,6 +4,9 @@ Invariants: nothing is written unless everything is; the first rejection, in the
 A lack of permission or a malformed body rejects the batch as a whole; every other error is a part of a 202, with
 the index of the operation before its message. The event loop is held no longer than `slice_seconds` and one operation,
 but for the commit. Source: reference §11.2–§11.4.
+
+Responses to inserts without an echo differ only in the row key of an address where their heads are the same. Such a
+part is encoded once, with `_ROW_KEY` for the row key, which no header can hold.
 """
 
 from collections.abc import Sequence
@@ -19,13 +22,16 @@ from lazulite.protocol.multipart.parser import PARTS_MAX, BatchBody, Head, Part,
 from lazulite.protocol.steps import Steps
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.batch.inner_calls import ValidatedHeads, inner_call
-from lazulite.table.batch.responses import ResponseParts
 from lazulite.table.call import Call
 from lazulite.table.entity_routes import PARTS
-from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual
+from lazulite.table.model.row import etag_of
+from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual, respond
 from lazulite.table.operations.write_decisions import ApplyAll, EntityWrite, WriteRejectedError
 from lazulite.table.payload.formats import Preference, format_for_error, read_preference
-from lazulite.table.responses import batch_error, preference_applied
+from lazulite.table.payload.links import linked_key, row_link
+from lazulite.table.responses import batch_error, location_lines, preference_applied
+
+_ROW_KEY = "\0"
 
 _Operation = tuple[ValidatedWrite, EntityWrite]
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
@@ -40,6 +46,30 @@ _WITHOUT_INDEX = frozenset(
     }
 )
 """The errors that carry no index when it is the only operation of its change set that fails, as recorded."""
+
+
+class ResponseParts:
+    """The responses of the operations of one change set, all of one partition, that were applied at `timestamp`."""
+
+    def __init__(self, timestamp: int) -> None:
+        self._timestamp = timestamp
+        self._by_head: dict[Head, bytes] = {}
+
+    def with_content(self, validated: ValidatedWrite, write: EntityWrite, head: Head) -> Steps[bytes]:
+        """Return the encoded response of an operation in steps, given its head, validated and as sent."""
+        return encode_part((yield from respond(validated, write, self._timestamp)), head.content_id)
+
+    def without_content(self, validated: ValidatedWrite, write: EntityWrite, head: Head) -> bytes:
+        """Return the encoded response of an insert that asked for none of its entity; arguments as above."""
+        part = self._by_head.get(head)
+        if part is None:
+            call = validated.call
+            location = call.address.base + row_link(call.resource.table, write.partition_key, _ROW_KEY)
+            lines = (
+                f"{validated.insert_response().opening}{location_lines(location)}ETag: {etag_of(self._timestamp)}\r\n"
+            )
+            part = self._by_head[head] = encode_part(Response(204, opening=lines), head.content_id)
+        return part.replace(_ROW_KEY.encode(), linked_key(write.row_key).encode("ascii"))
 
 
 async def run_batch(call: Call) -> Response:

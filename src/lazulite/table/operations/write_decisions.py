@@ -4,10 +4,14 @@ Invariants: a decision depends only on the rows that it names, so an engine may 
 states in advance (`engine.precondition`) has the same outcome. A decision merges no more than
 `MERGED_MAX` in one step of the event loop: larger merges are done in steps beforehand (`engine.commit_steps`), and hold
 for the row that they were done on. Source: reference §9.
+
+Entities are merged as text: the members of a row with those of a write laid over them (their form: row.py). Most merges
+need no decoded property: names that stand for themselves are sorted as they are, and a result that is small and has few
+members is within every limit. Any other merge is left to the decoded properties.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,22 +20,56 @@ from lazulite.engine.precondition import ConditionalCommit, ConditionalWrite, Ex
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps, finish
 from lazulite.table.etag_condition import ANY, check_condition, ticks_meant
-from lazulite.table.model.entity import PROPERTIES_MAX, check_merged, is_surely_legal
-from lazulite.table.model.member_merge import merge_members
+from lazulite.table.model.entity import PROPERTIES_MAX, SURELY_SMALL, check_merged, is_surely_legal
 from lazulite.table.model.row import (
     LARGE_BYTES,
     assemble,
+    custom_members,
     decode_members,
     decode_row,
     encode_properties,
     in_order,
+    split_custom,
     ticks_of,
 )
 from lazulite.table.payload.formats import Preference
 
+_Members = dict[str, str]
+"""Members by name, each with its annotation, without the comma and the quote that open it."""
+
 MERGED_MAX = 1 << 20
 """The cost of the merges in one step, 2 to 3 ms: the bytes of the rows, and `_PROPERTY_COST` for each property."""
 _PROPERTY_COST = 256
+
+
+def merge_members(current: bytes, encoded: str) -> str | None:
+    """Return the members of an entity after a merge, by name. None if that takes the decoded properties.
+
+    Args:
+        current: the row's value.
+        encoded: the members of the merge, each after a comma.
+    """
+    if 2 * (len(current) + len(encoded)) > SURELY_SMALL:
+        return None
+    merged = _by_name(custom_members(current))
+    merged.update(_by_name(split_custom(encoded)))
+    names = sorted(merged)
+    if len(names) > PROPERTIES_MAX or "\\" in "".join(names):
+        return None
+    return "".join([f',"{merged[name]}' for name in names])
+
+
+def _by_name(members: Iterable[str]) -> _Members:
+    found: _Members = {}
+    annotation = ""
+    for member in members:
+        name = member[: member.index('"')]
+        if "@" in name:
+            annotation = f'{member},"'
+        else:
+            found[name] = annotation + member
+            annotation = ""
+    return found
 
 
 class Write(NamedTuple):

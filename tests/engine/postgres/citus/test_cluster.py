@@ -18,8 +18,7 @@ import pytest
 
 from lazulite.engine.content.contract import WINDOW_BYTES
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, StoreUnusableError
-from lazulite.engine.postgres import request_batcher, scan, sql_statements
-from lazulite.engine.postgres.citus import worker_plans
+from lazulite.engine.postgres import request_batcher, scan, server_settings, sql_statements
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import (
@@ -167,10 +166,10 @@ async def test_no_shard_sorts_or_reads_more_than_a_page(engine: PostgresEngine, 
 
 async def test_a_role_that_cannot_reach_all_workers_is_warned_about(dsn: str) -> None:
     async with engine_at(dsn) as engine, engine._pool.connection() as connection:
-        assert await worker_plans.set_up(connection, 5) == []
+        assert await server_settings.set_worker_plans(connection, 5) == []
         assert not connection.is_closed(), "nothing was missing"
         await connection.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {dsn.rpartition('/')[2]} RESET ALL")
-        [warning] = await worker_plans.set_up(connection, 1e-9)
+        [warning] = await server_settings.set_worker_plans(connection, 1e-9)
         assert "scans may be slow" in warning
 
 
