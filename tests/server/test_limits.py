@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from lazulite.protocol.message import Request
-from lazulite.server.admission.body_budget import BodyBudget
+from lazulite.server.admission.budgets import BodyBudget
 from lazulite.server.http import head as request_head
 from lazulite.server.limits import Limits
 

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 
-from lazulite.server.admission.budgets import budgets_of
-from lazulite.server.admission.evicting_budget import EvictingBudget
+from lazulite.server.admission.budgets import EvictingBudget, budgets_of
 from lazulite.server.admission.large_responses import (
     STALL_SECONDS,
     WAIT_SECONDS_MAX,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.server.admission import cpu_demand
+from lazulite.server.admission import scheduler as scheduler_module
 from lazulite.server.admission.scheduler import BEGUN_MAX, SLICE_SECONDS, CpuMeter, FairScheduler, schedule_fairly
 from tests.server.wire import settle
 
@@ -399,13 +399,13 @@ async def test_a_lane_that_closes_lets_postponed_work_on() -> None:
 
 def test_demand_is_work_and_waiting_for_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schedstat = tmp_path / "schedstat"
-    monkeypatch.setattr(cpu_demand, "_SCHEDSTAT", str(schedstat))
+    monkeypatch.setattr(scheduler_module, "_SCHEDSTAT", str(schedstat))
     monkeypatch.setattr("time.thread_time", lambda: 3.0)
-    assert cpu_demand.demand_seconds() == 3.0, "not Linux"
+    assert scheduler_module.demand_seconds() == 3.0, "not Linux"
     schedstat.write_text("5000000000 250000000 7\n")
-    assert cpu_demand.demand_seconds() == 3.25
+    assert scheduler_module.demand_seconds() == 3.25
     descriptors = len(os.listdir("/proc/self/fd"))
-    cpu_demand.demand_seconds()
+    scheduler_module.demand_seconds()
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 

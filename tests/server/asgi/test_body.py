@@ -8,7 +8,7 @@ import pytest
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError
-from lazulite.server.admission.body_budget import SMALL_BODY_BYTES, BodyBudget
+from lazulite.server.admission.budgets import SMALL_BODY_BYTES, BodyBudget
 from lazulite.server.asgi.body import AsgiBody, Message
 from lazulite.server.limits import Limits
 

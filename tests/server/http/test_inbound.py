@@ -12,7 +12,7 @@ import pytest
 
 from lazulite.protocol.fields import CHANGING, Fields, spelling
 from lazulite.protocol.message import Request
-from lazulite.server.admission.costs import CostAccount
+from lazulite.server.admission.accounts import CostAccount
 from lazulite.server.http import head as heads
 from lazulite.server.http import inbound as inbound_module
 from lazulite.server.http.inbound import BYTES_MAX, InboundBuffer, WholeReader

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from lazulite.server.admission.evicting_budget import HELD_BYTES_MIN
+from lazulite.server.admission.budgets import HELD_BYTES_MIN
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.net import acceptors
 from lazulite.server.net.acceptors import Acceptor, PlainAcceptor, unread_bytes

@@ -15,7 +15,7 @@ from lazulite.server.limits import Limits
 from lazulite.server.net.certificate import Certificate
 from lazulite.server.server import Secure, Server
 from tests.certificates import Authority, Files
-from tests.server.admission import test_gate
+from tests.server.admission import test_accounts
 from tests.server.http.test_connection import GET, statuses
 from tests.server.test_lifecycle import CLOSE, SECONDS_MAX, Gate, exchange, ids
 from tests.server.wire import Echo
@@ -182,7 +182,7 @@ async def test_handshakes_count_as_connections(both: Both, trust: ssl.SSLContext
 
 
 async def test_handshakes_go_by_the_slow_lane(files: Files, limits: Limits, trust: ssl.SSLContext) -> None:
-    scheduler = test_gate.Gate()
+    scheduler = test_accounts.Gate()
     both = Both(files, limits, scheduler)
     await both.server.start()
     client = asyncio.ensure_future(converse(both.port, CLOSE, trust))

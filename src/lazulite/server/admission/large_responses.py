@@ -12,8 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from lazulite.server.admission.budgets import Budgets
-from lazulite.server.admission.evicting_budget import EvictingBudget
+from lazulite.server.admission.budgets import Budgets, EvictingBudget
 from lazulite.server.admission.scheduler import FairScheduler
 
 STALL_SECONDS = 1.0

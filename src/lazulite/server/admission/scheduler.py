@@ -14,16 +14,21 @@ Invariants:
 
 Work is long once it has had `SLICE_SECONDS` of the loop. It is scheduled where it yields nothing to wait for
 (`asyncio.sleep(0)`): the layers below need to know nothing of the scheduler.
+
+Competition is told by how much processor time a thread would have used, had it been given all that it asked for.
+Processor time alone would not tell a thread that sleeps from one that is kept from working by other processes.
 """
 
 import asyncio
+import os
 import time
 import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import NamedTuple, TypeVar
 
-from lazulite.server.admission.cpu_demand import demand_seconds
+_SCHEDSTAT = "/proc/thread-self/schedstat"
+"""Linux: nanoseconds on the processor (as of the last look at the clock), on its waiting list, and a count."""
 
 SLICE_SECONDS = 0.001
 
@@ -43,6 +48,22 @@ _IDLE_RATIO = 0.5
 
 A = TypeVar("A")
 T = TypeVar("T")
+
+
+def demand_seconds() -> float:
+    """Return the seconds that this thread has had the processor or has waited for it, the latter if that is known."""
+    return time.thread_time() + _waited_seconds()
+
+
+def _waited_seconds() -> float:
+    try:
+        file = os.open(_SCHEDSTAT, os.O_RDONLY)
+    except OSError:
+        return 0.0
+    try:
+        return int(os.read(file, 100).split()[1]) / 1e9
+    finally:
+        os.close(file)
 
 
 class _Turn(NamedTuple):

@@ -17,7 +17,7 @@ from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError, unsupported_verb
 from lazulite.protocol.fields import CHANGING, Fields, join_values, lower_name
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Service, Window
-from lazulite.server.admission.body_budget import BodyBudget
+from lazulite.server.admission.budgets import BodyBudget
 from lazulite.server.admission.scheduler import SLICE_SECONDS
 from lazulite.server.asgi.body import AsgiBody, Message, Receive, Send
 from lazulite.server.http.head import METHODS, SINGLE_FIELDS

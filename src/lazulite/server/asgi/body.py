@@ -13,7 +13,7 @@ from typing import cast
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, pieces
-from lazulite.server.admission.body_budget import SMALL_BODY_BYTES, BodyBudget
+from lazulite.server.admission.budgets import SMALL_BODY_BYTES, BodyBudget
 from lazulite.server.http.timeouts import TICK_SECONDS, BodyPace
 from lazulite.server.limits import Limits
 

@@ -13,9 +13,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 
 from lazulite.protocol.message import WINDOW_BYTES, Request
-from lazulite.server.admission.body_budget import BodyBudget
-from lazulite.server.admission.evicting_budget import Holder
-from lazulite.server.admission.gate import AdmissionGate
+from lazulite.server.admission.accounts import AdmissionGate
+from lazulite.server.admission.budgets import BodyBudget, Holder
 from lazulite.server.http.inbound import InboundBuffer
 from lazulite.server.http.outbound import OutboundStream
 from lazulite.server.http.parser import Reading

@@ -16,7 +16,7 @@ from typing import cast
 
 from lazulite.protocol.fields import CHANGING, Fields, lower_name
 from lazulite.protocol.message import Request
-from lazulite.server.admission.costs import BULK_BYTES, CostAccount
+from lazulite.server.admission.accounts import BULK_BYTES, CostAccount
 from lazulite.server.http.head import is_known_host
 from lazulite.server.http.parser import RequestParser
 from lazulite.server.http.pending_request import PendingRequest

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import WINDOW_BYTES, ClientDisconnectedError, Request, pieces
-from lazulite.server.admission.body_budget import SMALL_BODY_BYTES, BodyBudget
+from lazulite.server.admission.budgets import SMALL_BODY_BYTES, BodyBudget
 from lazulite.server.limits import Limits
 
 FIELD_BYTES = 256

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lazulite.protocol.message import Service
-from lazulite.server.admission.body_budget import BodyBudget
-from lazulite.server.admission.budgets import Budgets
-from lazulite.server.admission.costs import CarriedOverCost
-from lazulite.server.admission.evicting_budget import EvictingBudget
+from lazulite.server.admission.accounts import CarriedOverCost
+from lazulite.server.admission.budgets import BodyBudget, Budgets, EvictingBudget
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.http.outbound import WriteBatcher
 from lazulite.server.http.states import State

@@ -28,7 +28,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.server.admission.costs import BULK_BYTES
+from lazulite.server.admission.accounts import BULK_BYTES
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.net.certificate import Certificate
