@@ -20,6 +20,7 @@ from benchmarks.several import allowance, loading_all, throttling
 from benchmarks.targets import TARGETS
 from benchmarks.workload import NUMBERS_PER_RUN, BenchmarkError, Limits, Measurement, Workload
 
+from lazulite.engine.commit import changing
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
@@ -57,7 +58,7 @@ def _dsn() -> Iterator[str]:
     async def fill(dsn: str) -> None:
         engine = PostgresEngine(PostgresSettings(dsn=dsn), system_clock)
         rows = [f"{number:06d}" for number in range(3)]
-        await engine.commit(7, "r000000000000", rows, lambda values, timestamp: dict.fromkeys(rows, VALUE))
+        await engine.commit(7, "r000000000000", changing(rows, lambda values, timestamp: dict.fromkeys(rows, VALUE)))
         await engine.close()
 
     with shared().database() as dsn:

@@ -15,6 +15,7 @@ from benchmarks.subjects import LAZULITE
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.storage.catalog import Catalog, Container
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import Engine
 from lazulite.protocol.clock import system_clock
 
@@ -54,4 +55,4 @@ async def _commit_all(engine: Engine, sizes: tuple[int, int]) -> None:
     container = await Catalog(engine, system_clock).create(ACCOUNT, Container(CONTAINER, 0, modified=now))
     every = names(*sizes)
     while several := list(islice(every, _COMMITS_AT_ONCE)):
-        await asyncio.gather(*(engine.commit(container.space, name, [CURRENT], decide) for name in several))
+        await asyncio.gather(*(engine.commit(container.space, name, changing([CURRENT], decide)) for name in several))

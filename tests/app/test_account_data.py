@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.blob.storage.catalog import Catalog as Containers
 from lazulite.blob.storage.catalog import Container
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import put_rows
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Key
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
@@ -36,7 +36,7 @@ class World:
             await self.containers.create(account, Container(name, 0, modified=1))
         await self.containers.delete_if(account, "gone", lambda _: None, lambda now: now + TICKS_PER_DAY)
         for space in (SERVICE_PROPERTIES, DELEGATIONS):
-            await update_row(self.engine, space, account, "row", lambda _: {"row": b"value"})
+            await self.engine.commit(space, account, put_rows({"row": b"value"}))
 
 
 async def test_the_resources_of_an_account_are_counted_and_removed_and_those_of_others_stay() -> None:

@@ -13,6 +13,7 @@ from lazulite.app.servers import front
 from lazulite.app.services import LINES_MAX, MisdirectedClients, open_services, service_of
 from lazulite.app.stores import Store, meanwhile
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.engine.commit import changing
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import system_clock
@@ -59,7 +60,7 @@ async def test_what_a_dead_process_left_is_finished_where_others_may_have_died(
     monkeypatch.setattr(engine, "drop", fail_once)
     store = Store(engine, AccountDirectory({}), shared=shared)
     async with open_services(SETTINGS, store, FairScheduler()):
-        await engine.commit(TABLES, "a", ["!1024"], lambda _, __: {"!1024": b""})
+        await engine.commit(TABLES, "a", changing(["!1024"], lambda _, __: {"!1024": b""}))
         for _ in range(ITERATIONS):
             await asyncio.sleep(0)
         assert (await engine.get(TABLES, "a", "!1024") is None) is shared

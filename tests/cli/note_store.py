@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lazulite.app.registry import SPACES
+from lazulite.engine.commit import changing
 from lazulite.engine.content.contract import ContentId, ContentStore, Owner
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.contract import Engine
@@ -28,13 +29,13 @@ REGISTRY = Spaces(
 async def add_notes(engine: Engine, contents: ContentStore, texts: dict[str, bytes]) -> dict[str, ContentId]:
     """Make a notebook with a note for each text; return their contents."""
     space = await SpaceAllocator(engine).allocate()
-    await engine.commit(NOTEBOOKS, "account", [f"n{space}"], lambda *_: {f"n{space}": b"%d" % space})
+    await engine.commit(NOTEBOOKS, "account", changing([f"n{space}"], lambda *_: {f"n{space}": b"%d" % space}))
     found = {}
     for name, text in texts.items():
         writer = await contents.create(Owner(space, name))
         await writer.write(text)
         found[name] = content = await writer.seal()
-        await engine.commit(space, name, ["note"], lambda *_, number=content.number: {"note": b"%d" % number})
+        await engine.commit(space, name, changing(["note"], lambda *_, number=content.number: {"note": b"%d" % number}))
         contents.keep(content)
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lazulite.cli import check, copy, main
+from lazulite.engine.commit import changing
 from lazulite.engine.content.contract import WINDOW_BYTES, Claim, ContentId, Owner
 from lazulite.engine.contract import Slice
 from lazulite.engine.postgres.contents.store import PostgresContents
@@ -99,7 +100,7 @@ def test_check_rejects_a_database_without_a_store(database: str, capsys: pytest.
 
 async def deleted(opened: Opened, space: int, content: ContentId) -> None:
     engine, contents = opened
-    await engine.commit(space, "a", ["note"], lambda *_: {"note": None})
+    await engine.commit(space, "a", changing(["note"], lambda *_: {"note": None}))
     await contents.delete([content])
 
 
@@ -107,7 +108,7 @@ async def replaced(opened: Opened, space: int, content: ContentId) -> None:
     engine, contents = opened
     writer = await contents.create(Owner(space, "a"))
     number = (await writer.seal()).number
-    await engine.commit(space, "a", ["note"], lambda *_: {"note": b"%d" % number})
+    await engine.commit(space, "a", changing(["note"], lambda *_: {"note": b"%d" % number}))
     await contents.delete([content])
 
 
@@ -143,7 +144,7 @@ async def test_a_space_that_is_given_out_meanwhile_is_no_damage(database: str, m
 
         monkeypatch.setattr(engine, "scan", late)
         findings = await StoreVerifier(engine, contents, REGISTRY).run(lambda _: None)
-        await engine.commit(COUNTERS, "spaces", ["next"], lambda *_: {"next": FIRST_FREE_SPACE.to_bytes(8)})
+        await engine.commit(COUNTERS, "spaces", changing(["next"], lambda *_: {"next": FIRST_FREE_SPACE.to_bytes(8)}))
         monkeypatch.undo()
         lost = await StoreVerifier(engine, contents, REGISTRY).run(lambda _: None)
     assert findings.problems == []

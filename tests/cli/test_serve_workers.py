@@ -21,6 +21,7 @@ from lazulite.app.registry import CODEC
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.write_check import WriteCheck
+from lazulite.protocol.clock import system_clock
 from lazulite.settings.config import DEVELOPMENT_OFF, Settings
 from tests.certificates import Authority
 from tests.server_process import SECONDS_MAX, running
@@ -163,7 +164,7 @@ async def test_workers_share_the_durable_write_of_their_health(monkeypatch: pyte
     monkeypatch.setattr(worker_supervisor, "WriteCheck", partial(WriteCheck, clock=lambda: 0.0))
     settings = Settings(workers=2)
     async with worker_supervisor._behind(settings) as (_, attach):
-        engines = [RemoteEngine(CODEC) for _ in range(settings.workers)]
+        engines = [RemoteEngine(CODEC, system_clock) for _ in range(settings.workers)]
         for engine in engines:
             ours, theirs = socket.socketpair()
             for end in (ours, theirs):

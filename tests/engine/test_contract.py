@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from lazulite.engine.commit import Change, changing, put_rows
 from lazulite.engine.contract import (
     UNKNOWN,
-    CommitFunction,
     Engine,
     EngineUnavailableError,
     Key,
@@ -17,10 +17,9 @@ from lazulite.engine.contract import (
 )
 from lazulite.engine.key_encoding import encode_text
 from lazulite.engine.ordinal import ordinal
-from lazulite.engine.precondition import Expect, Precondition
 from lazulite.protocol.clock import system_clock
 from tests.engine.conftest import EngineFactory
-from tests.engine.postgres.adds import Added, Adds
+from tests.engine.postgres.adds import Adds
 
 ALL = KeyRange(("", ""), None)
 ODD = ["", "\0", "\0\0", "a", "a\0", "a\0b", "ab", "é", "\ud7ff", "\ue000", "￿", "\U00010000", "\U0010ffff"]
@@ -30,7 +29,7 @@ class RejectionError(Exception):
     pass
 
 
-def write(changes: Mapping[str, bytes | None]) -> CommitFunction:
+def write(changes: Mapping[str, bytes | None]) -> Change:
     return lambda current, timestamp: changes
 
 
@@ -39,7 +38,7 @@ def reject(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, byte
 
 
 async def put(engine: Engine, space: int, partition: str, row: str, value: bytes | None) -> int:
-    return await engine.commit(space, partition, [row], write({row: value}))
+    return await engine.commit(space, partition, changing([row], write({row: value})))
 
 
 async def rows_of(
@@ -106,20 +105,20 @@ async def test_decide_sees_the_named_rows_in_order(engine: Engine) -> None:
         seen.extend(current)
         return {}
 
-    await engine.commit(1, "p", ["b", "missing", "a"], look)
+    await engine.commit(1, "p", changing(["b", "missing", "a"], look))
     assert seen == [b"B", None, b"A"]
 
 
 async def test_rows_that_a_decision_leaves_out_stay(engine: Engine) -> None:
-    await engine.commit(1, "p", ["a", "b"], write({"a": b"1", "b": b"2"}))
-    await engine.commit(1, "p", ["a", "b"], write({"b": None}))
+    await engine.commit(1, "p", changing(["a", "b"], write({"a": b"1", "b": b"2"})))
+    await engine.commit(1, "p", changing(["a", "b"], write({"b": None})))
     assert await rows_of(engine, 1) == [(("p", "a"), b"1")]
 
 
 async def test_a_rejection_surfaces_as_it_is_and_changes_nothing(engine: Engine) -> None:
     await put(engine, 1, "p", "r", b"before")
     with pytest.raises(RejectionError):
-        await engine.commit(1, "p", ["r"], reject)
+        await engine.commit(1, "p", changing(["r"], reject))
     assert await rows_of(engine, 1) == [(("p", "r"), b"before")]
 
 
@@ -127,14 +126,14 @@ async def test_concurrent_commits_to_a_row_lose_no_update(engine: Engine) -> Non
     def increment(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         return {"n": b"%d" % (int(current[0] or b"0") + 1)}
 
-    timestamps = await asyncio.gather(*(engine.commit(1, "p", ["n"], increment) for _ in range(200)))
+    timestamps = await asyncio.gather(*(engine.commit(1, "p", changing(["n"], increment)) for _ in range(200)))
     assert await engine.get(1, "p", "n") == b"200"
     assert len(set(timestamps)) == 200
 
 
 async def test_rows_come_in_ordinal_order_and_keys_never_meet(engine: Engine) -> None:
     for partition in ODD:
-        await engine.commit(1, partition, ODD, write({row: f"{partition}|{row}".encode() for row in ODD}))
+        await engine.commit(1, partition, changing(ODD, write({row: f"{partition}|{row}".encode() for row in ODD})))
     keys = sorted(((p, r) for p in ODD for r in ODD), key=lambda key: (ordinal(key[0]), ordinal(key[1])))
     assert await rows_of(engine, 1) == [((p, r), f"{p}|{r}".encode()) for p, r in keys]
     for partition, row in keys:
@@ -150,7 +149,7 @@ async def test_spaces_are_apart(engine: Engine) -> None:
 
 async def test_ranges_are_half_open(engine: Engine) -> None:
     rows = ["a", "a\0", "b", "c"]
-    await engine.commit(1, "p", rows, write(dict.fromkeys(rows, b"")))
+    await engine.commit(1, "p", changing(rows, write(dict.fromkeys(rows, b""))))
 
     async def found(*ranges: KeyRange) -> list[str]:
         return [key[1] for key, _ in await rows_of(engine, 1, ranges)]
@@ -172,7 +171,7 @@ async def test_ranges_are_half_open(engine: Engine) -> None:
 @pytest.mark.parametrize("limit", [0, 1, 255, 256, 257, 599, 600, 601])
 async def test_a_limit_is_exact(engine: Engine, limit: int) -> None:
     rows = [f"{number:04}" for number in range(600)]
-    await engine.commit(1, "p", rows, write(dict.fromkeys(rows, b"x")))
+    await engine.commit(1, "p", changing(rows, write(dict.fromkeys(rows, b"x"))))
     halves = [KeyRange(("p", ""), ("p", "0300")), KeyRange(("p", "0300"), None)]
     assert [key[1] for key, _ in await rows_of(engine, 1, halves, limit)] == rows[:limit]
 
@@ -181,7 +180,7 @@ async def test_a_scan_keeps_to_its_snapshot_and_gives_the_loop_iterations(engine
     rows = [f"{number:04}" for number in range(2000)]
     for start in range(0, 2000, 500):
         some = rows[start : start + 500]
-        await engine.commit(1, "p", some, write(dict.fromkeys(some, b"old")))
+        await engine.commit(1, "p", changing(some, write(dict.fromkeys(some, b"old"))))
     scan = engine.scan(1, [KeyRange(("p", ""), ("p", "1000")), KeyRange(("p", "1000"), None)])
     values = list((await anext(scan)).values)
     assert 0 < len(values) < 2000
@@ -197,7 +196,7 @@ async def test_a_scan_of_keys_keeps_to_its_snapshot(engine: Engine) -> None:
     rows = [f"{number:04}" for number in range(2500)]
     for start in range(0, 2500, 500):
         some = rows[start : start + 500]
-        await engine.commit(1, "p", some, write(dict.fromkeys(some, bytes(100))))
+        await engine.commit(1, "p", changing(some, write(dict.fromkeys(some, bytes(100)))))
     scan = engine.scan(1, [KeyRange(("p", ""), ("p", "1000")), KeyRange(("p", "1000"), None)], keys_only=True)
     found = list((await anext(scan)).columns()[1])
     assert 0 < len(found) < 2500
@@ -210,7 +209,7 @@ async def test_a_scan_of_keys_keeps_to_its_snapshot(engine: Engine) -> None:
 
 async def test_a_row_of_a_slice_is_found_by_its_key(engine: Engine) -> None:
     for partition in ODD:
-        await engine.commit(1, partition, ODD, write(dict.fromkeys(ODD, b"")))
+        await engine.commit(1, partition, changing(ODD, write(dict.fromkeys(ODD, b""))))
     async for part in engine.scan(1, [ALL]):
         keys = [part.key(index) for index in range(len(part.values))]
         assert list(zip(*part.columns(), strict=True)) == keys
@@ -236,7 +235,7 @@ async def test_large_values_make_small_slices(engine: Engine) -> None:
 
 
 async def test_an_abandoned_scan_does_no_harm(engine: Engine) -> None:
-    await engine.commit(1, "p", ["a", "b"], write({"a": b"", "b": b""}))
+    await engine.commit(1, "p", changing(["a", "b"], write({"a": b"", "b": b""})))
     scan = engine.scan(1, [ALL])
     await anext(scan)
     await scan.aclose()
@@ -247,7 +246,7 @@ async def test_a_multi_row_commit_is_seen_whole_or_not_at_all(engine: Engine) ->
     rows = [str(number) for number in range(10)]
 
     async def writer(value: bytes) -> None:
-        await engine.commit(1, "p", rows, write(dict.fromkeys(rows, value)))
+        await engine.commit(1, "p", changing(rows, write(dict.fromkeys(rows, value))))
 
     async def reader() -> set[bytes]:
         return {value for _, value in await rows_of(engine, 1)}
@@ -291,15 +290,8 @@ async def test_decide_gets_the_timestamp_that_the_commit_returns(engine: Engine)
         seen.append(timestamp)
         return {"r": b""}
 
-    timestamp = await engine.commit(1, "p", ["r"], note)
+    timestamp = await engine.commit(1, "p", changing(["r"], note))
     assert seen[-1] == timestamp
-
-
-class Puts(Added):
-    """Need not see its row."""
-
-    def __call__(self, _: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
-        return {"r": self.value(timestamp)}
 
 
 async def test_a_clock_that_cannot_be_believed_rejects_what_needs_a_timestamp_and_nothing_else(
@@ -314,13 +306,13 @@ async def test_a_clock_that_cannot_be_believed_rejects_what_needs_a_timestamp_an
 
     engine = engine_factory.open(clock)
     await put(engine, 1, "p", "r", b"before")
-    await engine.commit(2, "p", ["r"], Adds(b"a"))
+    await engine.commit(2, "p", Adds(b"a").commit())
     jumped = True
     for rejected in (
         put(engine, 1, "p", "r", b"meanwhile"),
-        engine.commit(1, "p", ["a", "b"], write({"a": b"1", "b": b"2"})),
-        engine.commit(2, "p", ["r"], Adds(b"b")),
-        engine.commit(2, "p", ["r"], Puts(Precondition(Expect.ANYTHING), [b"c"])),
+        engine.commit(1, "p", changing(["a", "b"], write({"a": b"1", "b": b"2"}))),
+        engine.commit(2, "p", Adds(b"b").commit()),
+        engine.commit(2, "p", put_rows({"r": b"c"})),
         engine.check_writable(),
     ):
         with pytest.raises(EngineUnavailableError, match="the clock has jumped"):

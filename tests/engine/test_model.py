@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import LISTED, Key, KeyRange, SpaceDroppedError
 from lazulite.engine.ordinal import ordinal
 from tests.engine.conftest import ENGINES, EngineFactory
@@ -71,7 +72,7 @@ class EngineMachine(RuleBasedStateMachine):
             return change
 
         try:
-            timestamp = self.run(self.engine.commit(space, partition, rows, decide))
+            timestamp = self.run(self.engine.commit(space, partition, changing(rows, decide)))
         except SpaceDroppedError:
             assert space in self.ever_dropped
             return

@@ -7,12 +7,13 @@ the engines that the tests of the contract run against.
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from lazulite.engine.commit import Commit, Needs
+from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import (
     UNKNOWN,
     Clock,
-    CommitFunction,
     EngineUnavailableError,
     JoinedKeys,
     Key,
@@ -31,6 +32,8 @@ from lazulite.engine.key_encoding import (
     space_of,
     space_prefix,
 )
+
+T = TypeVar("T")
 
 
 class State(NamedTuple):
@@ -106,22 +109,26 @@ class MemoryEngine:
             yield Run([key], [b"" if keys_only else value])
             await asyncio.sleep(0)
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         self._check_open()
         if space in self._dropped:
             raise SpaceDroppedError
-        keys = {row: encode_key(space, partition, row) for row in rows}
+        keys = {row: encode_key(space, partition, row) for row in commit.rows}
         timestamp = max(self._clock(), self._timestamp + 1)
-        changes = decide([self._rows.get(keys[row]) for row in rows], timestamp)
-        for row, value in changes.items():
+        decision = commit.decide([self._rows.get(keys[row]) for row in commit.rows], timestamp)
+        if not isinstance(decision, Needs) and not decision.changes.keys() <= keys.keys():
+            decision = commit.naming(decision.changes)
+        if isinstance(decision, Needs):
+            return await commit_prepared(self, space, partition, commit, decision)
+        for row, value in decision.changes.items():
             if value is None:
                 self._rows.pop(keys[row], None)
             else:
                 self._rows[keys[row]] = value
-        if changes:
+        if decision.changes:
             self._timestamp = timestamp
             self.writes += 1
-        return timestamp
+        return decision.result
 
     async def drop(self, space: int) -> None:
         self._check_open()

@@ -3,12 +3,13 @@
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
 from lazulite.auth.accounts.document import Accounts, Change
-from lazulite.engine.contract import CommitFunction, Engine, EngineError, Key, KeyRange, Slice, Unknown
+from lazulite.engine.commit import Commit, changing
+from lazulite.engine.contract import Engine, EngineError, Key, KeyRange, Slice, Unknown
 from lazulite.engine.ordinal import ordinal
 from lazulite.migration.endpoint import Endpoint
 from lazulite.migration.monotonic_clock import MonotonicClock
@@ -26,6 +27,8 @@ _SHORT = ("", "\0", "a", "a\0", "ab", "b", "é", "\ud7ff", "\ue000", "￿", "\U0
 _LONG = ("x" * 1024, "x" * 1023 + "y", "x" * 1023, "\U00010000" * 512)
 texts = st.sampled_from(_SHORT) | st.sampled_from(_LONG)
 keys = st.tuples(texts, texts)
+
+T = TypeVar("T")
 
 
 def entity(ticks: int, text: bytes = b"") -> bytes:
@@ -71,7 +74,7 @@ async def fill(engine: Engine, found: Mapping[int, Mapping[Key, bytes]]) -> None
 
 async def put(engine: Engine, space: int, partition: str, row: str, value: bytes | None) -> int:
     """Write one row; return the timestamp."""
-    return await engine.commit(space, partition, [row], lambda current, timestamp: {row: value})
+    return await engine.commit(space, partition, changing([row], lambda current, timestamp: {row: value}))
 
 
 async def all_rows(engine: Engine) -> Contents:
@@ -126,14 +129,14 @@ class BreakingEngine:
     ) -> AsyncGenerator[Slice, None]:
         return self._inner.scan(space, ranges, limit, keys_only=keys_only)
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         self._left -= 1
         if self._left < 0 or (self._left == 0 and not self._applied):
             raise Broken("killed")
-        timestamp = await self._inner.commit(space, partition, rows, decide)
+        result = await self._inner.commit(space, partition, commit)
         if self._left == 0:
             raise Broken("killed")
-        return timestamp
+        return result
 
     async def drop(self, space: int) -> None:
         await self._inner.drop(space)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.content.contract import WINDOW_BYTES, ContentId, ContentStore, Owner
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.content.memory import ContentMemory
@@ -124,7 +125,7 @@ async def test_contents_that_several_rows_share_are_copied_once() -> None:
     case = await copying(ContentMemory(), ContentMemory())
     content = case.contents["b"]
     value = b"%d %d" % (content.number, case.contents["a"].number)
-    await case.source.engine.commit(content.space, "b", ["second"], lambda *_: {"second": value})
+    await case.source.engine.commit(content.space, "b", changing(["second"], lambda *_: {"second": value}))
     await case.copy()
     assert await case.compare() == []
     assert await case.target.contents.length(content) == len(TEXTS["b"]) > WINDOW_BYTES

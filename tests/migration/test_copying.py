@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 from unittest.mock import patch
 
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.document import StoredAccount
+from lazulite.engine.commit import Commit
 from lazulite.engine.content.memory import ContentMemory
-from lazulite.engine.contract import CommitFunction, Engine, EngineUnavailableError, Key, KeyRange
+from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.migration import copying, in_flight
@@ -47,6 +49,8 @@ from tests.migration.stores import (
 
 SPACE = FIRST_FREE_SPACE
 ACCOUNTS = {"one": StoredAccount((b"1", b"2")), "two": StoredAccount((b"3", b"4"), 5)}
+
+T = TypeVar("T")
 
 
 def table(*spaces: int) -> Contents:
@@ -178,9 +182,9 @@ class CountingEngine(BreakingEngine):
         super().__init__(inner, 10**9, applied=True)
         self.rows: dict[int, int] = {}
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
-        self.rows[space] = self.rows.get(space, 0) + len(rows)
-        return await super().commit(space, partition, rows, decide)
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
+        self.rows[space] = self.rows.get(space, 0) + len(commit.rows)
+        return await super().commit(space, partition, commit)
 
 
 async def test_a_commit_has_rows_of_one_partition_and_a_bounded_number() -> None:
@@ -311,12 +315,12 @@ class BusyEngine(BreakingEngine):
         super().__init__(inner, 10**9, applied=True)
         self._rejections = rejections
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         if space >= FIRST_FREE_SPACE:
             self._rejections -= 1
             if self._rejections >= 0:
                 raise EngineUnavailableError("busy")
-        return await super().commit(space, partition, rows, decide)
+        return await super().commit(space, partition, commit)
 
 
 @pytest.mark.parametrize("rejections", [0, 1, len(copying.RETRY_SECONDS), len(copying.RETRY_SECONDS) + 1])
@@ -364,11 +368,11 @@ class StuckEngine(MemoryEngine):
 
     waiting = 0
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         if space >= FIRST_FREE_SPACE:
             self.waiting += 1
             await asyncio.Event().wait()
-        return await super().commit(space, partition, rows, decide)
+        return await super().commit(space, partition, commit)
 
 
 @pytest.mark.parametrize("row_bytes", [10, 1 << 20])

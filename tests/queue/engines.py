@@ -2,8 +2,12 @@
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import TypeVar
 
-from lazulite.engine.contract import CommitFunction, Engine, EngineUnavailableError, KeyRange, Slice, Unknown
+from lazulite.engine.commit import Commit
+from lazulite.engine.contract import Engine, EngineUnavailableError, KeyRange, Slice, Unknown
+
+T = TypeVar("T")
 
 
 class CountingEngine:
@@ -41,7 +45,7 @@ class CountingEngine:
         self.calls["scan"] += 1
         return self._engine.scan(space, ranges, limit, keys_only=keys_only)
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """See `Engine`."""
         if self.before_commit is not None:
             await self.before_commit()
@@ -49,10 +53,10 @@ class CountingEngine:
         fails = self.calls["commit"] == self.fail_at
         if fails and not self.applied:
             raise EngineUnavailableError("as the test wants")
-        timestamp = await self._engine.commit(space, partition, rows, decide)
+        result = await self._engine.commit(space, partition, commit)
         if fails:
             raise EngineUnavailableError("as the test wants")
-        return timestamp
+        return result
 
     async def drop(self, space: int) -> None:
         """See `Engine`."""

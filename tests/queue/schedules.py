@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iter
 from contextvars import ContextVar, copy_context
 from itertools import pairwise
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from lazulite.engine.contract import CommitFunction, Engine, KeyRange, Slice
+from lazulite.engine.commit import Commit
+from lazulite.engine.contract import Engine, KeyRange, Slice
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import Messages
@@ -25,6 +26,8 @@ from .world import START, receipt
 STEPS_MAX = 200
 ACTOR: ContextVar[str] = ContextVar("ACTOR")
 """Whose work it is. One process may have several actors."""
+
+T = TypeVar("T")
 
 
 class Gate:
@@ -67,12 +70,12 @@ class GatedEngine:
         async for part in self._engine.scan(space, ranges, limit, keys_only=keys_only):
             yield part
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """See `Engine`."""
         await self._wait()
-        timestamp = await self._engine.commit(space, partition, rows, decide)
+        result = await self._engine.commit(space, partition, commit)
         await self._wait()
-        return timestamp
+        return result
 
 
 class State(NamedTuple):

@@ -25,9 +25,9 @@ def conflicts_of(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> lis
     io = engine._components.partitions._io
     apply_locked = io.apply_locked
 
-    async def noted(*arguments: object) -> bool:
+    async def noted(*arguments: object) -> object:
         met.append(1)
-        done: bool = await apply_locked(*arguments)  # type: ignore[arg-type]  # they are passed on
+        done: object = await apply_locked(*arguments)  # type: ignore[arg-type]  # they are passed on
         return done
 
     monkeypatch.setattr(io, "apply_locked", noted)

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
@@ -135,7 +136,7 @@ async def test_of_two_processes_one_sweeps_a_shard() -> None:
 async def test_a_dropped_queue_is_not_made_anew_by_a_sweep() -> None:
     async with opened() as world:
         await world.put(ttl=5)
-        await world.engine.commit(2000, "00", ["s"], lambda _, __: {"s": None})  # As reclaiming does.
+        await world.engine.commit(2000, "00", changing(["s"], lambda _, __: {"s": None}))  # As reclaiming does.
         world.advance(SLOT + 5)
         assert await world.messages.remove_expired() == 0
         assert await world.engine.get(2000, "00", "s") is None

@@ -123,36 +123,35 @@ def test_a_commit_counts_and_keeps_its_barrier() -> None:
     due = slot_of(MESSAGE.expires)
     added = MoveMessages([Move(None, MESSAGE)], 2, 2, Scheduled(due, 0))
     rows = [MESSAGE.row, MESSAGE.index_row]
-    assert added.rows == ["s", *rows]
-    changes = added([None, None, None], 0)
-    assert changes == {
-        MESSAGE.row: MESSAGE.value,
-        MESSAGE.index_row: MESSAGE.index_value,
-        "s": ShardState(2, 0, 1, due).value,
-    }
+    assert added.commit().rows == ["s", *rows]
+    after = ShardState(2, 0, 1, due)
+    changes = {MESSAGE.row: MESSAGE.value, MESSAGE.index_row: MESSAGE.index_value, "s": after.value}
+    assert added.decide([None, None, None], 0) == (changes, after)
     removed = MoveMessages([Move(MESSAGE.place, None)], floor=9)
     state = ShardState(3, 1, 1).value
-    assert removed([state, MESSAGE.value, b"e"], 0) == {
+    assert removed.decide([state, MESSAGE.value, b"e"], 0).changes == {
         MESSAGE.row: None,
         MESSAGE.index_row: None,
         "s": ShardState(3, 3, 0).value,
     }
     with pytest.raises(MessagesGoneError) as gone:
-        removed([state, b"other", b"e"], 0)
+        removed.decide([state, b"other", b"e"], 0)
     assert gone.value.indices == {0}
     for sweeps in (0, 1):
+        moving = MoveMessages([Move(None, MESSAGE)], 0, 0, Scheduled(due + sweeps, 1 - sweeps))
         with pytest.raises(UnscheduledError) as unscheduled:
-            MoveMessages([Move(None, MESSAGE)], 0, 0, Scheduled(due + sweeps, 1 - sweeps))([None, None, None], 0)
+            moving.decide([None, None, None], 0)
         assert unscheduled.value.needed == (due, 0)
     with pytest.raises(BarrierError) as below:
-        added([ShardState(4).value, None, None], 0)
+        added.decide([ShardState(4).value, None, None], 0)
     assert below.value.barrier == 4
     assert read_state(None) == ShardState()
 
 
 def test_a_claim_changes_no_state() -> None:
     claimed = MESSAGE.claimed(9)
-    changes = MoveMessages([Move(MESSAGE.place, claimed)])([ShardState(3, 1, 1).value, MESSAGE.value, b"e", None], 0)
+    moving = MoveMessages([Move(MESSAGE.place, claimed)])
+    changes = moving.decide([ShardState(3, 1, 1).value, MESSAGE.value, b"e", None], 0).changes
     assert changes == {MESSAGE.row: None, claimed.row: claimed.value, claimed.index_row: claimed.index_value}
     assert (claimed.dequeues, claimed.changes) == (1, 1)
     assert claimed._replace(dequeues=2**31 - 1).claimed(10).dequeues == 2**31 - 1
@@ -167,20 +166,23 @@ def test_a_claim_changes_no_state() -> None:
 def test_moves_depend_on_the_shard_and_the_beginnings_only(
     each: list[tuple[Message, bool, bool, bool]], state: ShardState
 ) -> None:
-    """As an expecting commit promises."""
+    """As the preconditions promise."""
     moves = [
         Move(None if is_new else message.place, message.claimed(message.visible + 1) if stays else None)
         for message, is_new, stays, _ in each
     ]
-    decide = MoveMessages(moves)
+    commit = MoveMessages(moves).commit()
+    assert commit.preconditions is not None
+    expected = commit.preconditions(None)
+    beginnings = {row: each.beginning for row, each in zip(commit.rows, expected, strict=True) if each and each.example}
     there = {message.row for message, _, _, is_there in each if is_there}
-    heads = {row: head if row in there else None for row, head in decide.beginnings.items()}
+    heads = {row: head if row in there else None for row, head in beginnings.items()}
     values = {message.row: message.value for message, *_ in each}
-    whole = {row: values[row] if row in there else b"another" for row in decide.beginnings}
+    whole = {row: values[row] if row in there else b"another" for row in beginnings}
 
     def outcome(known: Mapping[str, bytes | None], other: bytes | None) -> object:
         try:
-            return decide([state.value, *(known.get(row, other) for row in decide.rows[1:])], 0)
+            return commit.decide([state.value, *(known.get(row, other) for row in commit.rows[1:])], 0)
         except (MessagesGoneError, BarrierError, UnscheduledError) as error:
             return type(error), error.args
 

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from lazulite.engine.commit import Decision
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.messages import Messages, RisingClock
-from lazulite.queue.model import moves
+from lazulite.queue.model import moves, shard
 from lazulite.queue.model.message import Message, Receipt
 from lazulite.queue.model.moves import BarrierError, MoveMessages
-from lazulite.queue.model.shard import BeginSweep, Shard
+from lazulite.queue.model.shard import Shard
 from tests.torture.queue.mutations import move_whatever_is_there
 
 from .schedules import Bench, Scenario, State, runs
@@ -216,28 +217,28 @@ def _floor_at_the_present(monkeypatch: pytest.MonkeyPatch) -> None:
 def _accept_below_the_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit writes rows below the barrier."""
     monkeypatch.setattr(moves, "BarrierError", BarrierError)
-    decide = MoveMessages.__call__
+    decide = MoveMessages.decide
 
     def accept(self: MoveMessages, current: list[bytes | None], timestamp: int) -> object:
         self.lowest = max(self.lowest, moves.read_state(current[0]).barrier)
         return decide(self, current, timestamp)
 
-    monkeypatch.setattr(MoveMessages, "__call__", accept)
+    monkeypatch.setattr(MoveMessages, "decide", accept)
     monkeypatch.setattr(Shard, "present", lambda self: self._present())
 
 
 def _barrier_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process believes in a barrier that it has not stored."""
-    decide = MoveMessages.__call__
+    decide = MoveMessages.decide
 
     def without(self: MoveMessages, current: list[bytes | None], timestamp: int) -> object:
-        changes, before = dict(decide(self, current, timestamp)), moves.read_state(current[0])
-        if self.after is not None and moves.STATE_ROW in changes:
-            stored = self.after._replace(barrier=before.barrier, floor=before.floor)
-            changes[moves.STATE_ROW] = stored.value
-        return changes
+        (changes, after), before = decide(self, current, timestamp), moves.read_state(current[0])
+        if moves.STATE_ROW not in changes:
+            return Decision(changes, after)
+        stored = after._replace(barrier=before.barrier, floor=before.floor)
+        return Decision({**changes, moves.STATE_ROW: stored.value}, after)
 
-    monkeypatch.setattr(MoveMessages, "__call__", without)
+    monkeypatch.setattr(MoveMessages, "decide", without)
 
 
 def _lifetime_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +264,7 @@ def _lifetime_not_learned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _row_before_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit moves a message from wherever the caller believes it to be."""
-    monkeypatch.setattr(MoveMessages, "__call__", MoveMessages.__call__)
+    monkeypatch.setattr(MoveMessages, "decide", MoveMessages.decide)
     move_whatever_is_there()
 
 
@@ -278,16 +279,16 @@ def _changes_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _sweeps_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A put does not notice that its shard was swept after it was scheduled."""
-    begin = BeginSweep.__call__
+    begin = shard._begin
 
-    def uncounted(self: BeginSweep, current: list[bytes | None], timestamp: int) -> object:
-        changes = begin(self, current, timestamp)
-        if self.state is None:
-            return changes
-        self.state = self.state._replace(sweeps=0)
-        return {moves.STATE_ROW: self.state.value}
+    def uncounted(current: list[bytes | None], timestamp: int) -> object:
+        changes, begun = begin(current, timestamp)
+        if begun is None:
+            return Decision(changes, begun)
+        state = begun._replace(sweeps=0)
+        return Decision({moves.STATE_ROW: state.value}, state)
 
-    monkeypatch.setattr(BeginSweep, "__call__", uncounted)
+    monkeypatch.setattr(shard, "_begin", uncounted)
 
 
 def _dequeues_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from lazulite.cli import main
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import Engine
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
@@ -67,7 +68,7 @@ async def test_an_unfinished_drop_is_finished_at_the_start() -> None:
         queue = await catalog.require("acct", "jobs")
         await Messages(engine, system_clock, Random(1)).put(queue, b"a", 0, None)
         marker = marker_of(queue.space)
-        await engine.commit(QUEUES, "acct", ["jobs", marker], lambda _, __: {"jobs": None, marker: b""})
+        await engine.commit(QUEUES, "acct", changing(["jobs", marker], lambda _, __: {"jobs": None, marker: b""}))
         catalog = Catalog(engine)
         assert [each.name async for each in catalog.all()] == []
         await catalog.finish_drops()

@@ -4,18 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 from uuid import uuid4
 
 import pytest
 
 from lazulite.app.registry import CODEC, SPACES
 from lazulite.auth.accounts.account import AccountDirectory
-from lazulite.engine.contract import CommitFunction, EngineUnavailableError, SpaceDroppedError
+from lazulite.engine.commit import Commit
+from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.queue.call import Context
 from lazulite.queue.catalog import Queue
 from lazulite.queue.model.expirations import SLOT_TICKS
@@ -28,6 +29,8 @@ from tests.engine.remote.over_channel import join
 from .world import START, receipt
 
 MESSAGES = 200
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -55,7 +58,7 @@ async def two_workers() -> AsyncIterator[Workers]:
     workers = Workers(primary, server, [], [])
     times.append(workers)
     for day in (-1, 1):
-        remote = RemoteEngine(CODEC)
+        remote = RemoteEngine(CODEC, system_clock)
         clock = START + day * 86400 * TICKS_PER_SECOND
         service = QueueService(
             ServiceDependencies(engine=remote, accounts=directory, clock=lambda clock=clock: clock, primary=remote)  # type: ignore[misc]  # of a default
@@ -89,10 +92,10 @@ async def test_consumers_of_two_workers_get_each_message_once_and_no_claim_is_re
         commits = 0
         commit = RocksEngine.commit
 
-        async def counted(self: RocksEngine, space: int, partition: str, rows: Any, decide: CommitFunction) -> int:
+        async def counted(self: RocksEngine, space: int, partition: str, made: Commit[T]) -> T:
             nonlocal commits
             commits += space == queue.space
-            return await commit(self, space, partition, rows, decide)
+            return await commit(self, space, partition, made)
 
         monkeypatch.setattr(RocksEngine, "commit", counted)
         got: list[bytes] = []

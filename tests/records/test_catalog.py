@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
@@ -87,7 +88,7 @@ async def test_a_cleared_resource_keeps_all_but_its_space(engine: Engine) -> Non
     made = await shelf.create("a", "books")
     assert made is not None
     await shelf.set_policies("a", "books", [StoredAccessPolicy("x", 1, 2, "r")])
-    await engine.commit(made.space, "p", ["r"], lambda _, __: {"r": b"x"})
+    await engine.commit(made.space, "p", changing(["r"], lambda _, __: {"r": b"x"}))
     await shelf.clear("a", "books")
     cleared = await shelf.require("a", "books")
     assert cleared.space != made.space
@@ -97,7 +98,7 @@ async def test_a_cleared_resource_keeps_all_but_its_space(engine: Engine) -> Non
 
 async def test_changes_of_a_missing_resource_are_rejected(engine: Engine) -> None:
     shelf = Shelf(engine)
-    await engine.commit(SPACE, "a", ["!1024"], lambda _, __: {"!1024": b""})
+    await engine.commit(SPACE, "a", changing(["!1024"], lambda _, __: {"!1024": b""}))
     for name in ("books", "!1024"):
         for change in (shelf.delete, shelf.clear, shelf.require):
             with pytest.raises(ServiceError, match="ResourceNotFound"):
@@ -112,7 +113,7 @@ async def test_lists_have_the_names_with_a_prefix_from_a_marker_on(engine: Engin
     for name in ("b", "Ba", "bb", "c"):
         await shelf.create("a", name)
     await shelf.create("a2", "ba")
-    await engine.commit(SPACE, "a", ["!1024"], lambda _, __: {"!1024": b""})
+    await engine.commit(SPACE, "a", changing(["!1024"], lambda _, __: {"!1024": b""}))
     assert [each.name async for each in shelf.list("a", "")] == ["b", "Ba", "bb", "c"]
     assert [each.name async for each in shelf.list("a", "", "b")] == ["b", "Ba", "bb"]
     assert [each.name async for each in shelf.list("a", "bb", "b")] == ["bb"]
@@ -132,7 +133,7 @@ def test_the_stored_form_is_json_of_the_fields() -> None:
 async def test_a_drop_that_a_crash_interrupts_is_marked_in_the_commit_that_deletes_the_resource(engine: Engine) -> None:
     made = await Shelf(engine).create("a", "books")
     assert made is not None
-    await engine.commit(made.space, "p", ["r"], lambda _, __: {"r": b"x"})
+    await engine.commit(made.space, "p", changing(["r"], lambda _, __: {"r": b"x"}))
     crashing = Shelf(DropCrashes(engine))  # type: ignore[arg-type]  # It delegates what it does not have.
     with pytest.raises(InterruptedError):
         await crashing.delete("a", "books")
@@ -145,7 +146,7 @@ async def test_a_drop_that_a_crash_interrupts_is_marked_in_the_commit_that_delet
 async def test_a_delete_is_done_though_the_store_cannot_drop_the_space_now(engine: Engine) -> None:
     made = await Shelf(engine).create("a", "books")
     assert made is not None
-    await engine.commit(made.space, "p", ["r"], lambda _, __: {"r": b"x"})
+    await engine.commit(made.space, "p", changing(["r"], lambda _, __: {"r": b"x"}))
     busy = DropCrashes(engine)
     busy.failure = EngineUnavailableError("a node is away")
     await Shelf(busy).delete("a", "books")  # type: ignore[arg-type]  # as above

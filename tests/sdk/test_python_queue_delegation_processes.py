@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.server_process import running
 from tests.tokens import signing_key
 
 from lazulite.auth.delegation.key import SECRET_SECONDS
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
@@ -80,17 +80,17 @@ def rejects(server: Server, key: UserDelegationKey) -> bool:
 def rotate(dsn: str) -> None:
     """Make the account's secrets so old that they make no keys any more."""
 
-    def age(current: bytes | None) -> Mapping[str, bytes | None]:
+    def age(current: bytes | None) -> Decision[None]:
         assert current is not None
         entries = json.loads(current)
         for entry in entries:
             entry["created"] -= SECRET_SECONDS * TICKS_PER_SECOND
-        return {SECRETS: json.dumps(entries).encode()}
+        return Decision({SECRETS: json.dumps(entries).encode()}, None)
 
     async def change() -> None:
         engine = PostgresEngine(PostgresSettings(dsn=dsn), system_clock)
         try:
-            await update_row(engine, DELEGATIONS, "orders", SECRETS, age)
+            await engine.commit(DELEGATIONS, "orders", change_row(SECRETS, age))
         finally:
             await engine.close()
 

@@ -4,6 +4,7 @@ Beside it are what is its own about credentials (`note_credentials`), and a read
 """
 
 from lazulite.auth.grant import Requirement
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import Key
 from lazulite.protocol.message import Response
 from lazulite.records.spaces import Space
@@ -20,7 +21,7 @@ NOTE_BYTES = 64
 
 async def put_note(call: NoteCall) -> Response:
     name, text = call.resource.name, call.request.body
-    await call.context.engine.commit(SPACE, call.account, [name], lambda _, __: {name: text})
+    await call.context.engine.commit(SPACE, call.account, changing([name], lambda _, __: {name: text}))
     return Response(201)
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
@@ -35,7 +36,7 @@ async def test_another_process_is_reported_by_the_commit_not_the_cache(engine: E
 async def test_a_dropped_table_is_empty_when_created_again(engine: Engine) -> None:
     catalog = Catalog(engine)
     first = await catalog.create("a", "people")
-    await engine.commit(first.space, "p", ["r"], lambda _, __: {"r": b"x"})
+    await engine.commit(first.space, "p", changing(["r"], lambda _, __: {"r": b"x"}))
     await catalog.delete("a", "people")
     second = await catalog.create("a", "people")
     assert second.space != first.space
@@ -48,10 +49,10 @@ async def test_an_interrupted_drop_is_finished_at_the_next_start(engine: Engine)
     table = await catalog.create("a", "people")
     kept = await catalog.create("a", "kept")
     for space in (table.space, kept.space):
-        await engine.commit(space, "p", ["r"], lambda _, __: {"r": b"x"})
+        await engine.commit(space, "p", changing(["r"], lambda _, __: {"r": b"x"}))
     # What a crash between the two steps of a deletion leaves:
     dropped = f"!{table.space}"
-    await engine.commit(TABLES, "a", ["people", dropped], lambda _, __: {"people": None, dropped: b""})
+    await engine.commit(TABLES, "a", changing(["people", dropped], lambda _, __: {"people": None, dropped: b""}))
     assert [found.name async for found in catalog.list("a", "")] == ["kept"]
     await Catalog(engine).finish_drops()
     assert await engine.get(table.space, "p", "r") is None
@@ -76,7 +77,7 @@ async def test_a_deletion_that_failed_and_yet_took_effect_is_not_cached_wrongly(
 
 
 async def test_the_rows_of_dropped_tables_are_no_tables(engine: Engine) -> None:
-    await engine.commit(TABLES, "a", ["!1024"], lambda _, __: {"!1024": b""})
+    await engine.commit(TABLES, "a", changing(["!1024"], lambda _, __: {"!1024": b""}))
     catalog = Catalog(engine)
     assert await catalog.get("a", "!1024") is None
     with pytest.raises(ServiceError, match="ResourceNotFound"):

@@ -153,7 +153,7 @@ async def test_a_batch_of_large_merges_is_rejected_as_a_small_one(engine: Engine
 async def test_a_worker_has_large_rows_merged_by_the_process_that_has_the_store() -> None:
     engine = RocksEngine.open(None, system_clock)
     server = EngineServer(engine, CODEC, (), print)
-    remote = RemoteEngine(CODEC)
+    remote = RemoteEngine(CODEC, system_clock)
     await join(remote.channel, server.open_channel(lambda: None))
     client = Client(remote)
     await client("POST", "Tables", body={"TableName": "large"})

@@ -37,7 +37,7 @@ class World:
 
     async def begin(self) -> None:
         for _ in range(2):
-            remote = RemoteEngine(CODEC)
+            remote = RemoteEngine(CODEC, system_clock)
             service = TableService(ServiceDependencies(engine=remote, accounts=AccountDirectory({})))
             remote.invalidations = {space: [cache] for space, cache in service.invalidations.items()}
             await join(remote.channel, self.server.open_channel(lambda: None))

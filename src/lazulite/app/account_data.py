@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 
 from lazulite.app.registry import SPACES
 from lazulite.blob.storage.catalog import Catalog as Containers
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import put_rows
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
@@ -100,8 +100,4 @@ class AccountData:
         keys = [part.key(index) for part in parts for index in range(len(part.values))]
         async with self._invalidated(space, keys):
             for partition, row in keys:
-                await update_row(self._engine, space, partition, row, _removal(row))
-
-
-def _removal(row: str) -> Callable[[bytes | None], Mapping[str, bytes | None]]:
-    return lambda _: {row: None}
+                await self._engine.commit(space, partition, put_rows({row: None}))

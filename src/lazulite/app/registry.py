@@ -3,12 +3,12 @@
 from lazulite.auth.accounts.engine_store import ACCOUNTS_SPACE
 from lazulite.auth.delegation.store import DELEGATIONS_SPACE
 from lazulite.blob.service import BLOB
-from lazulite.engine.remote.codec import ENGINE_COMMITS, ENGINE_REJECTIONS, EncodingTable
+from lazulite.engine.remote.codec import Codec
 from lazulite.migration.journal import COPIES_SPACE
 from lazulite.queue.service import QUEUE
 from lazulite.records.spaces import COUNTERS_SPACE, Spaces
 from lazulite.service.properties import PROPERTIES_SPACE
-from lazulite.service.remote_codec import SERVICE_REJECTIONS
+from lazulite.service.rejection import SERVICE_ERROR
 from lazulite.table.service import TABLE
 
 SERVICES = (TABLE, QUEUE, BLOB)
@@ -18,8 +18,8 @@ SHARED_SPACES = (COUNTERS_SPACE, PROPERTIES_SPACE, ACCOUNTS_SPACE, COPIES_SPACE,
 
 SPACES = Spaces(*SHARED_SPACES, *(space for service in SERVICES for space in service.spaces))
 OPERATIONS = frozenset(name for service in SERVICES for name in service.operations)
-CODEC = EncodingTable(
-    [*(each for service in SERVICES for each in service.commits), *ENGINE_COMMITS],
-    [*SERVICE_REJECTIONS, *(each for service in SERVICES for each in service.rejections), *ENGINE_REJECTIONS],
+CODEC = Codec(
+    [each for service in SERVICES for each in service.commits],
+    [SERVICE_ERROR, *(each for service in SERVICES for each in service.rejections)],
 )
 """Of the channel between a worker and its primary."""

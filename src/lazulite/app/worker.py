@@ -33,6 +33,7 @@ from lazulite.engine.content.remote import RemoteContents
 from lazulite.engine.contract import EngineError
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.protocol.clock import system_clock, until_9999
 from lazulite.server import lifecycle
 from lazulite.server.net.certificate import CertificateError
 from lazulite.server.observability.families import Families, dumped
@@ -175,7 +176,7 @@ async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Sto
         async with open_store(settings) as store:
             yield store, None
         return
-    engine = RemoteEngine(CODEC, _end)
+    engine = RemoteEngine(CODEC, until_9999(system_clock), _end)
 
     async def connect(invalidations: Mapping[int, Sequence[CacheInvalidation]]) -> None:
         engine.invalidations = invalidations

@@ -16,9 +16,13 @@ Every engine must guarantee:
 Source: Calder et al., "Windows Azure Storage", SOSP 2011, section 5 (object tables).
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from enum import Enum, auto
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from lazulite.engine.commit import Commit
+
+T = TypeVar("T")
 
 Key = tuple[str, str]
 """(partition, row), the address of a row inside its space."""
@@ -29,12 +33,6 @@ LISTED = 1 << 62
 Clock = Callable[[], int]
 """The time now in ticks: units of 100 ns since 1601-01-01T00:00:00Z (a FILETIME). It may step back. A clock that knows
 its time to be wrong may raise `EngineUnavailableError`, which rejects the commit."""
-
-CommitFunction = Callable[[Sequence[bytes | None], int], Mapping[str, bytes | None]]
-"""Decides a commit. Arguments: the current values of the rows that the commit named, in that order (None: absent), and
-the commit timestamp in ticks. Returns the rows to write, row -> new value (None deletes it). Rows left out stay as they
-are; only named rows may be written. Pure and quick; an engine may call it more than once. An exception rejects the
-commit and is raised to the caller as it is."""
 
 
 class KeyRange(NamedTuple):
@@ -139,13 +137,13 @@ class Engine(Protocol):
         """
         ...
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
-        """Read the named rows of one partition, let `decide` choose, and apply its writes durably as a whole.
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
+        """Read rows of one partition, let the commit decide, and apply its changes durably as a whole.
 
-        A rejection by `decide` is raised only once every value that `decide` received is durable.
+        A rejection by the decision is raised only once every value that it was shown is durable.
 
         Returns:
-            The commit timestamp in ticks.
+            The result of the decision.
 
         Raises:
             SpaceDroppedError: the space was dropped.

@@ -11,13 +11,13 @@ Invariants:
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lazulite.engine.commit import ABSENT, Commit, Decision, Values
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
 from lazulite.migration.contents import copy_contents
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.in_flight import CommitWindow
@@ -39,8 +39,8 @@ RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0)
 
 
 @dataclass(slots=True)
-class CommitBatch(ConditionalWrite):
-    """Hold successive rows of one partition. As a `CommitFunction`, write each row that the target lacks."""
+class CommitBatch:
+    """Hold successive rows of one partition."""
 
     partition: str
     rows: list[str] = field(default_factory=list)
@@ -58,16 +58,11 @@ class CommitBatch(ConditionalWrite):
         """Return whether this batch accepts the row."""
         return row.partition == self.partition and len(self.rows) < ROWS_MAX and self.size_bytes < BYTES_MAX
 
-    def precondition(self) -> Precondition | None:
-        """See `ConditionalWrite`."""
-        return Precondition(Expect.ABSENT) if len(self.rows) == 1 else None
+    def commit(self) -> Commit[None]:
+        """Return a commit that writes each row that the target lacks. It raises `MigrationError` for other rows."""
+        return Commit(self.rows, self._decide, lambda _: [ABSENT] * len(self.rows))
 
-    def value(self, timestamp: int) -> bytes:  # noqa: ARG002 - what is copied has its own
-        """See `ConditionalWrite`."""
-        return self.values[0]
-
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-        """See `CommitFunction`."""
+    def _decide(self, current: Values, _: int) -> Decision[None]:
         changes: dict[str, bytes | None] = {}
         for row, before, after in zip(self.rows, current, self.values, strict=True):
             if before is None:
@@ -77,7 +72,7 @@ class CommitBatch(ConditionalWrite):
                     f"the target has another row than the source at {(self.partition, row)!r}: "
                     "one of the two was written to meanwhile; empty the target and copy again"
                 )
-        return changes
+        return Decision(changes, None)
 
 
 async def batches_of(runs: AsyncGenerator[list[StoredRow], None]) -> AsyncGenerator[CommitBatch, None]:
@@ -211,7 +206,7 @@ class _CopyRun:
     async def _put(self, space: int, batch: CommitBatch) -> None:
         for seconds in (*RETRY_SECONDS, None):
             try:
-                await self._target.engine.commit(space, batch.partition, batch.rows, batch)
+                await self._target.engine.commit(space, batch.partition, batch.commit())
             except EngineUnavailableError:
                 if seconds is None:
                     raise

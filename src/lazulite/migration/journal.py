@@ -13,7 +13,7 @@ Invariants:
 import json
 from dataclasses import asdict, dataclass, replace
 
-from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError
+from lazulite.engine.commit import compare_and_swap
 from lazulite.engine.contract import Engine, StoreUnusableError
 from lazulite.engine.key_encoding import encode_key
 from lazulite.migration.endpoint import MigrationError
@@ -116,7 +116,5 @@ async def reject_unfinished(engine: Engine, name: str) -> None:
 
 
 async def _swap(engine: Engine, before: bytes | None, after: bytes | None) -> None:
-    try:
-        await engine.commit(COPIES, _KEY, [_KEY], CompareAndSwap(before, {_KEY: after}))
-    except RowChangedError:
-        raise MigrationError("another lazulite copy writes to the target") from None
+    if not await engine.commit(COPIES, _KEY, compare_and_swap({_KEY: before}, {_KEY: after})):
+        raise MigrationError("another lazulite copy writes to the target")

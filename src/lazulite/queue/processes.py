@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from random import Random
 
+from lazulite.engine.commit import put_rows
 from lazulite.engine.contract import Clock, Engine, Key, KeyRange
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.records.spaces import PROCESSES, Space
@@ -40,7 +41,7 @@ class Processes:
         """Announce this process, and deal out the shards anew."""
         now = self._present()
         value = now.to_bytes(8, "big")
-        await self._engine.commit(PROCESSES, _PARTITION, [self._name], lambda _, __: {self._name: value})
+        await self._engine.commit(PROCESSES, _PARTITION, put_rows({self._name: value}))
         alive, gone = [], []
         async with aclosing(self._engine.scan(PROCESSES, [KeyRange((_PARTITION, ""), None)])) as slices:
             async for part in slices:
@@ -51,7 +52,7 @@ class Processes:
                     elif silent > FORGET_TICKS:
                         gone.append(part.key(index)[1])
         if gone:
-            await self._engine.commit(PROCESSES, _PARTITION, gone, lambda _, __: dict.fromkeys(gone))
+            await self._engine.commit(PROCESSES, _PARTITION, put_rows(dict.fromkeys(gone)))
         self._place, self._count = alive.index(self._name), len(alive)
 
     def homes(self, shards: int) -> Sequence[int]:

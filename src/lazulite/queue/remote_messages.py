@@ -7,7 +7,7 @@ that it hands each message to one consumer, whichever worker the consumer asked.
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from lazulite.engine.remote.channel import Plain
+from lazulite.engine.commit import Plain
 from lazulite.engine.remote.messages import Primary, Procedure
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import Messages

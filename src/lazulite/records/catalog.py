@@ -26,12 +26,12 @@ Other processes may change rows as well. There are two cases:
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import Decision, change_row, put_rows
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.protocol.errors import ServiceError
@@ -288,9 +288,10 @@ class DroppedSpaces:
         await self._close(marked_space(marker))
         with suppress(EngineUnavailableError):  # The marker stays, and a later `finish` does the rest.
             await self._engine.drop(marked_space(marker))
-            await update_row(self._engine, self._catalog, partition, marker, lambda _: {marker: None})
+            await self._engine.commit(self._catalog, partition, put_rows({marker: None}))
 
 
+T = TypeVar("T")
 ResourceT = TypeVar("ResourceT", bound=NamedResource)
 
 
@@ -426,18 +427,14 @@ class ResourceCatalog(Generic[ResourceT]):
             accept(found)
             return None
         added = make(await self._spaces.allocate())
-        is_new = False
 
-        def put(current: bytes | None) -> Mapping[str, bytes | None]:
-            nonlocal is_new
-            is_new = current is None
+        def put(current: bytes | None) -> Decision[ResourceT | None]:
             if current is None:
-                return {self._fold(name): added.to_bytes()}
+                return Decision({self._fold(name): added.to_bytes()}, added)
             accept(self._decode(current))
-            return {}
+            return Decision({}, None)
 
-        await self._change(account, name, put)
-        return added if is_new else None
+        return await self._change(account, name, put)
 
     async def delete(self, account: str, name: str) -> None:
         """Delete a resource: gone at once, its rows reclaimed in the background.
@@ -463,10 +460,10 @@ class ResourceCatalog(Generic[ResourceT]):
         """
         row = self._fold(name)
 
-        def drop(resource: ResourceT) -> Mapping[str, bytes | None]:
+        def drop(resource: ResourceT) -> Decision[None]:
             following = successor(resource)
             value = None if following is None else following.to_bytes()
-            return {row: value, marker_of(resource.space): row.encode()}
+            return Decision({row: value, marker_of(resource.space): row.encode()}, None)
 
         await self._change_present(account, name, drop)
         await self._dropped.finish_of((account, row))
@@ -474,14 +471,19 @@ class ResourceCatalog(Generic[ResourceT]):
     async def _close(self, space: int) -> None:
         """Have every process reject changes in a space that it may still have in its cache."""
 
-    async def update(self, account: str, name: str, changed: Callable[[ResourceT], ResourceT]) -> None:
-        """Change a resource; `changed` is pure, and keeps its name and its space.
+    async def update(self, account: str, name: str, change: Callable[[ResourceT], ResourceT]) -> ResourceT:
+        """Change a resource, and return it; `change` is pure, and keeps its name and its space.
 
         Raises:
             ServiceError: `missing_code`.
         """
         row = self._fold(name)
-        await self._change_present(account, name, lambda resource: {row: changed(resource).to_bytes()})
+
+        def decide(resource: ResourceT) -> Decision[ResourceT]:
+            changed = change(resource)
+            return Decision({row: changed.to_bytes()}, changed)
+
+        return await self._change_present(account, name, decide)
 
     async def policies(self, account: str, name: str) -> tuple[StoredAccessPolicy, ...]:
         """Return the stored access policies of a resource; none if it does not exist."""
@@ -496,19 +498,15 @@ class ResourceCatalog(Generic[ResourceT]):
         """Empty the spaces that a crash left to be emptied."""
         await self._dropped.finish()
 
-    async def _change_present(
-        self, account: str, name: str, change: Callable[[ResourceT], Mapping[str, bytes | None]]
-    ) -> None:
-        def present(current: bytes | None) -> Mapping[str, bytes | None]:
+    async def _change_present(self, account: str, name: str, change: Callable[[ResourceT], Decision[T]]) -> T:
+        def present(current: bytes | None) -> Decision[T]:
             if current is None or is_marker(self._fold(name)):
                 raise ServiceError(self._missing_code)
             return change(self._decode(current))
 
-        await self._change(account, name, present)
+        return await self._change(account, name, present)
 
-    async def _change(
-        self, account: str, name: str, change: Callable[[bytes | None], Mapping[str, bytes | None]]
-    ) -> None:
+    async def _change(self, account: str, name: str, change: Callable[[bytes | None], Decision[T]]) -> T:
         row = self._fold(name)
         with self._cache.changing((account, row)):
-            await update_row(self._engine, self.space, account, row, change)
+            return await self._engine.commit(self.space, account, change_row(row, change))

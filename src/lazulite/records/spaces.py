@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.contract import LISTED, Engine, Key
 
@@ -187,13 +187,9 @@ class SpaceAllocator:
         return space | self._mark
 
     async def _reserve(self) -> range:
-        block = range(0)
-
-        def move(current: bytes | None) -> Mapping[str, bytes | None]:
-            nonlocal block
+        def move(current: bytes | None) -> Decision[range]:
             start = FIRST_FREE_SPACE if current is None else int.from_bytes(current, "big")
             block = range(start, start + BLOCK)
-            return {_KEY[1]: block.stop.to_bytes(_BYTES, "big")}
+            return Decision({_KEY[1]: block.stop.to_bytes(_BYTES, "big")}, block)
 
-        await update_row(self._engine, COUNTERS, *_KEY, move)
-        return block
+        return await self._engine.commit(COUNTERS, _KEY[0], change_row(_KEY[1], move))

@@ -11,9 +11,9 @@ from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.authenticator import Authenticator, PublicAccess, ServiceCredentials
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant
+from lazulite.engine.commit import CommitProcedure, Plain
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine
-from lazulite.engine.remote.channel import Plain
 from lazulite.engine.remote.codec import Encoding
 from lazulite.engine.remote.messages import Primary
 from lazulite.protocol.addressing import Address, Addressing
@@ -168,10 +168,10 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     maintain_seconds: float = 0
     """The pause between two runs of `ServiceContext.maintain`; 0: it never runs."""
 
-    commits: tuple[Encoding[Plain], ...] = ()
-    """Its own commit functions, for workers."""
+    commits: tuple[CommitProcedure[Plain], ...] = ()
+    """The procedures of its own commits, for workers."""
     rejections: tuple[Encoding[Plain], ...] = ()
-    """Its own exceptions that commit functions and procedures raise, for workers."""
+    """Its own exceptions that commits and procedures raise, for workers."""
 
     def authenticator(self, context: ContextT, dependencies: ServiceDependencies) -> Authenticator:
         """Return what authenticates requests of the service in a process."""

@@ -4,11 +4,10 @@ A new account has the defaults of these classes: everything off, no CORS rule.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import NotRequired, TypedDict, cast
 
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.contract import Engine, Key
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.records.catalog import RowCache, TimeToLive
@@ -343,12 +342,12 @@ class PropertiesStore:
     async def update(self, account: str, update: PropertiesUpdate) -> None:
         """Merge the roots that `update` has into an account's properties."""
 
-        def merge(current: bytes | None) -> Mapping[str, bytes | None]:
+        def merge(current: bytes | None) -> Decision[None]:
             merged = _decode(current).merge(update)
-            return {self._service: json.dumps(merged.to_json()).encode()}
+            return Decision({self._service: json.dumps(merged.to_json()).encode()}, None)
 
         with self._cache.changing((account, self._service)):
-            await update_row(self._engine, SERVICE_PROPERTIES, account, self._service, merge)
+            await self._engine.commit(SERVICE_PROPERTIES, account, change_row(self._service, merge))
 
 
 def _decode(value: bytes | None) -> ServiceProperties:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lazulite.engine.commit import Plain
+from lazulite.engine.remote.codec import Encoding
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.xml import document as xml
@@ -50,3 +52,12 @@ def xml_response(rejection: Rejection, body: bytes, more: Sequence[tuple[str, st
     if rejection.request.method == "HEAD" or error.status == 304:
         return Response(error.status, rejection.headers, b"", error.code, reason)
     return Response(error.status, [XML_TYPE, *more, *rejection.headers], body, error.code, reason)
+
+
+def _decode_error(payload: Plain) -> ServiceError:
+    code, message, status = payload
+    return ServiceError(code, message, status=status)
+
+
+SERVICE_ERROR = Encoding(ServiceError, lambda error: (error.code, error.message, error.status), _decode_error)
+"""Of the rejection that all services share, for another process."""

@@ -5,8 +5,8 @@ from lazulite.service.kernel import ServiceKernel
 from lazulite.table.call import Call, Context, make_context
 from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.errors import MESSAGES
+from lazulite.table.operations.write_decisions import APPLY_ALL, APPLY_ONE, REJECTION
 from lazulite.table.rejection import reject
-from lazulite.table.remote_codec import TABLE_COMMITS, TABLE_REJECTIONS
 from lazulite.table.resource import USUAL_PATH, Resource, effective_method, resource_of
 from lazulite.table.routes import ROUTES, component
 from lazulite.table.verification import TABLES_SPACE
@@ -29,8 +29,8 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     keyed_path=USUAL_PATH,
     spaces=(TABLES_SPACE,),
     dropped_code="TableNotFound",
-    commits=TABLE_COMMITS,
-    rejections=TABLE_REJECTIONS,
+    commits=(APPLY_ONE, APPLY_ALL),
+    rejections=(REJECTION,),
 )
 
 

@@ -12,6 +12,7 @@ from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.document import KEY_BYTES, Accounts, AccountsError, AccountStore, Change, StoredAccount
 from lazulite.auth.accounts.engine_store import LOOK_SECONDS, LOOK_SECONDS_MAX, PARTITION, ROW, AccountRow, AccountWatch
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import system_clock
 from lazulite.records.spaces import ACCOUNTS, SERVICE_PROPERTIES, TABLES
@@ -62,7 +63,7 @@ class World:
         return account.keys
 
     def write(self, value: bytes | None) -> None:
-        asyncio.run(self.engine.commit(ACCOUNTS, PARTITION, [ROW], lambda _, __: {ROW: value}))
+        asyncio.run(self.engine.commit(ACCOUNTS, PARTITION, changing([ROW], lambda _, __: {ROW: value})))
 
 
 def test_a_change_is_known_within_two_seconds() -> None:

@@ -25,6 +25,7 @@ from lazulite.blob.model.rows import CURRENT, LEDGER, LIST, list_row, snapshot_r
 from lazulite.blob.requests.paging import read_marker, write_marker
 from lazulite.blob.storage import walk
 from lazulite.blob.times import write_time
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import LISTED
 from lazulite.engine.key_encoding import SPACE_BYTES, decode_text, encode_key, join_keys
 from lazulite.engine.ordinal import ordinal
@@ -145,7 +146,7 @@ def about(version: str) -> BlobPage:
 async def fill(world: World, stored: Mapping[str, Stored]) -> None:
     for name, rows in ((name, each.rows()) for name, each in stored.items()):
         if rows:
-            await world.engine.commit(SPACE, name, list(rows), lambda _, __, rows=rows: rows)  # type: ignore[misc]
+            await world.engine.commit(SPACE, name, changing(list(rows), lambda _, __, rows=rows: rows))  # type: ignore[misc]
 
 
 def request(**fields: object) -> ListRequest:

@@ -33,7 +33,7 @@ class World:
     def __init__(self) -> None:
         self.engine = RocksEngine.open(None, system_clock)
         self.contents = ContentMemory()
-        self.partitions = Partitions(self.engine, system_clock, remote=False)
+        self.partitions = Partitions(self.engine, system_clock)
         self.days = 0
         self.garbage = self.process()
 

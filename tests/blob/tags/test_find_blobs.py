@@ -198,10 +198,10 @@ async def test_no_blob_has_a_tag_that_is_not_in_the_index(
     await put(world, "blob")
     await world.put_block("a", b"1")
 
-    async def fail(*_: object) -> None:
+    def fail(_: object) -> None:
         raise EngineUnavailableError("no")
 
-    monkeypatch.setattr(tag_index, "update_row", fail)
+    monkeypatch.setattr(tag_index, "put_rows", fail)
     if operation == "put_blob":
         answer = await put(world, "blob", "x=1")
     elif operation == "put_list":

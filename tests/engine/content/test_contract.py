@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lazulite.engine.commit import Plain
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
     Claim,
@@ -22,7 +23,6 @@ from lazulite.engine.content.remote import RemoteContents, content_procedures
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.remote.channel import Plain
 from lazulite.engine.remote.messages import Procedure
 from lazulite.protocol.clock import system_clock
 from tests.postgres.server import empty_database

@@ -1,53 +1,33 @@
-"""A decision that must see its row."""
+"""A commit that must see its row."""
 
-from collections.abc import Mapping, Sequence
-
-from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
+from lazulite.engine.commit import ABSENT, Commit, Decision, Expect, Precondition, Values
 
 
 class RejectedError(Exception):
     """The row has the word."""
 
 
-class Adds(ConditionalWrite):
+class Adds:
     """Adds a word to a row's; each value begins with its stamp. Rejects a row that has the word."""
 
     def __init__(self, word: bytes, row: str = "r") -> None:
         self.word = word
         self.row = row
 
-    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        seen = self.conditional_on(current[0])
-        if seen is None:
+    def commit(self) -> Commit[int]:
+        return Commit([self.row], self._decide, self._expected)
+
+    def _decide(self, current: Values, stamp: int) -> Decision[int]:
+        words = (current[0] or b"").split()[1:]
+        if self.word in words:
             raise RejectedError
-        return {self.row: seen.value(stamp)}
+        return Decision({self.row: b" ".join([b"%d" % stamp, *words, self.word])}, stamp)
 
-    def precondition(self) -> None:
-        return None
-
-    def value(self, stamp: int) -> bytes:
-        raise AssertionError("it has to see the row")
-
-    def conditional_on(self, current: bytes | None) -> "Added | None":
+    def _expected(self, current: Values | None) -> list[Precondition | None]:
         if current is None:
-            return Added(Precondition(Expect.ABSENT), [self.word])
-        stamp, *words = current.split()
-        return (
-            None
-            if self.word in words
-            else Added(Precondition(Expect.PRESENT, timestamp=int(stamp)), [*words, self.word])
-        )
-
-
-class Added(ConditionalWrite):
-    """What comes of it."""
-
-    def __init__(self, expected: Precondition, words: Sequence[bytes]) -> None:
-        self.expected = expected
-        self.words = words
-
-    def precondition(self) -> Precondition:
-        return self.expected
-
-    def value(self, stamp: int) -> bytes:
-        return b" ".join([b"%d" % stamp, *self.words])
+            return [None]
+        value = current[0]
+        if value is None:
+            return [ABSENT]
+        stamp, *words = value.split()
+        return [None if self.word in words else Precondition(Expect.PRESENT, int(stamp), example=value)]

@@ -3,12 +3,12 @@
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Self
 
+from lazulite.engine.commit import ABSENT, Commit, Decision, Values
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
-from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
 
 SPACE = 1
 WRITERS = 8
@@ -16,21 +16,14 @@ BATCH = 3
 SECONDS_MAX = 60
 
 
-class Insert(ConditionalWrite):
-    """Inserts rows. Each row is inserted once: a row that is present was written by a repeated call."""
+def insert(rows: Sequence[str]) -> Commit[int]:
+    """Insert rows. Each row is inserted once: a row that is present was written by a repeated call."""
 
-    def __init__(self, rows: Sequence[str]) -> None:
-        self._rows = rows
-
-    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+    def decide(current: Values, stamp: int) -> Decision[int]:
         assert set(current) == {None}, "a commit with an unknown outcome was repeated"
-        return dict.fromkeys(self._rows, self.value(stamp))
+        return Decision(dict.fromkeys(rows, b"%d" % stamp), stamp)
 
-    def precondition(self) -> Precondition | None:
-        return Precondition(Expect.ABSENT) if len(self._rows) == 1 else None
-
-    def value(self, stamp: int) -> bytes:
-        return b"%d" % stamp
+    return Commit(rows, decide, (lambda _: [ABSENT]) if len(rows) == 1 else None)
 
 
 class Load:
@@ -85,7 +78,7 @@ class Load:
                 return
             rows = [f"{count:06} {each}" for each in range(BATCH if count % 4 == 3 else 1)]
             try:
-                stamp = await self._engine.commit(SPACE, partition, rows, Insert(rows))
+                stamp = await self._engine.commit(SPACE, partition, insert(rows))
             except EngineUnavailableError:
                 self.unavailable[number] += 1
                 self._news.set()

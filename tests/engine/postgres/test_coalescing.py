@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from lazulite.engine.commit import Expect, changing
 from lazulite.engine.postgres import conditional_writes, request_batcher
 from lazulite.engine.postgres.sql_statements import APPLY, INSERT, REPLACE
-from lazulite.engine.precondition import Expect
 from tests.engine.postgres.conftest import Open, by_statements, statements_of
 from tests.engine.postgres.gates import Gates
 from tests.engine.postgres.write_if import RejectedError, WriteIf
@@ -19,15 +19,17 @@ async def test_commits_of_many_partitions_share_statements(open_engine: Open, mo
     engine = open_engine()
     await engine.start()
     sent = statements_of(engine, monkeypatch)
-    await asyncio.gather(*(engine.commit(1, str(at), ["r"], lambda *_: {"r": b"x"}) for at in range(64)))
+    await asyncio.gather(*(engine.commit(1, str(at), changing(["r"], lambda *_: {"r": b"x"})) for at in range(64)))
     assert len(sent) <= 8
     rows = [f"{at:04}" for at in range(150)]
     sent.clear()
-    await asyncio.gather(*(engine.commit(2, str(at), rows, lambda *_: dict.fromkeys(rows, b"x")) for at in range(4)))
+    await asyncio.gather(
+        *(engine.commit(2, str(at), changing(rows, lambda *_: dict.fromkeys(rows, b"x"))) for at in range(4))
+    )
     assert len(sent) == 8, "groups are bounded"
     sent.clear()
     large = bytes(1 << 20)
-    await asyncio.gather(*(engine.commit(3, str(at), ["r"], lambda *_: {"r": large}) for at in range(12)))
+    await asyncio.gather(*(engine.commit(3, str(at), changing(["r"], lambda *_: {"r": large})) for at in range(12)))
     assert sent.count(APPLY) >= 4, "in bytes as well"
 
 
@@ -39,15 +41,15 @@ async def test_a_single_write_is_one_statement_and_a_batch_two(
     await engine.start()
     sent = statements_of(engine, monkeypatch)
     for value, expects in ((b"", Expect.ABSENT), (b"", Expect.ANYTHING), (b"", Expect.PRESENT), (None, Expect.PRESENT)):
-        await engine.commit(1, "p", ["r"], WriteIf("r", value, expects))
+        await engine.commit(1, "p", WriteIf("r", value, expects).commit())
         assert len(sent) == 1
         sent.clear()
     rows = [f"{number:03}" for number in range(100)]
-    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
+    await engine.commit(1, "p", changing(rows, lambda *_: dict.fromkeys(rows, b"x")))
     assert len(sent) == 2
     sent.clear()
     halves: dict[str, bytes | None] = {row: b"y" if number % 2 else None for number, row in enumerate(rows)}
-    await engine.commit(1, "p", rows, lambda *_: halves)
+    await engine.commit(1, "p", changing(rows, lambda *_: halves))
     assert len(sent) == 2
 
 
@@ -61,11 +63,11 @@ async def test_waiting_write_is_committed_with_its_partition(
     gates = Gates(engine, monkeypatch)
     await engine.start()
     gates.hold(INSERT, APPLY)
-    first = asyncio.create_task(engine.commit(1, "first", ["r"], WriteIf("r", b"x", Expect.ABSENT)))
+    first = asyncio.create_task(engine.commit(1, "first", WriteIf("r", b"x", Expect.ABSENT).commit()))
     await gates.come(INSERT)
-    insert = asyncio.create_task(engine.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.ABSENT)))
+    insert = asyncio.create_task(engine.commit(1, "p", WriteIf("r", b"x", Expect.ABSENT).commit()))
     await asyncio.sleep(0)
-    batch = asyncio.create_task(engine.commit(1, "p", ["s"], lambda *_: {"s": b"x"}))
+    batch = asyncio.create_task(engine.commit(1, "p", changing(["s"], lambda *_: {"s": b"x"})))
     await gates.come(APPLY)
     gates.let(INSERT)
     await first
@@ -83,7 +85,7 @@ async def test_writes_linger_while_a_batch_is_in_flight(open_engine: Open, monke
     gates.hold(INSERT)
 
     def write(partition: str) -> "asyncio.Task[int]":
-        return asyncio.create_task(engine.commit(1, partition, ["r"], WriteIf("r", b"x", Expect.ABSENT)))
+        return asyncio.create_task(engine.commit(1, partition, WriteIf("r", b"x", Expect.ABSENT).commit()))
 
     writes = [write(f"first {number}") for number in range(4)]
     await gates.come(INSERT)
@@ -108,7 +110,7 @@ async def test_writes_to_a_locked_partition_do_not_fill_a_batch(
     gates.hold(INSERT)
 
     def write(partition: str, row: int) -> "asyncio.Task[int]":
-        return asyncio.create_task(engine.commit(1, partition, [f"{row}"], WriteIf(f"{row}", b"x", Expect.ABSENT)))
+        return asyncio.create_task(engine.commit(1, partition, WriteIf(f"{row}", b"x", Expect.ABSENT).commit()))
 
     writes = [write("busy", row) for row in range(4)]
     await gates.come(INSERT)
@@ -134,7 +136,7 @@ async def test_write_that_waits_for_its_partition_delays_no_others(
     gates.hold(REPLACE)
 
     def write(partition: str, expects: Expect) -> "asyncio.Task[int]":
-        return asyncio.create_task(engine.commit(1, partition, ["r"], WriteIf("r", b"x", expects)))
+        return asyncio.create_task(engine.commit(1, partition, WriteIf("r", b"x", expects).commit()))
 
     held = write("p", Expect.ANYTHING)
     await gates.come(REPLACE)
@@ -166,6 +168,6 @@ async def test_large_values_are_split_into_several_statements(
         return await fetch(statement, *arguments, reads=reads, **more)
 
     monkeypatch.setattr(engine._pool, "fetch", measured)
-    calls = (engine.commit(1, str(at), ["r"], WriteIf("r", bytes(1 << 20), Expect.ABSENT)) for at in range(20))
+    calls = (engine.commit(1, str(at), WriteIf("r", bytes(1 << 20), Expect.ABSENT).commit()) for at in range(20))
     assert len(set(await asyncio.gather(*calls))) == 20
     assert sizes == [4 << 20] * 5

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 import pytest
 
-from lazulite.engine.contract import CommitFunction, SpaceDroppedError
+from lazulite.engine.commit import ABSENT, Commit, Decision, Expect, Values, changing
+from lazulite.engine.contract import SpaceDroppedError
 from lazulite.engine.postgres import drops
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionRead, PartitionState
 from lazulite.engine.postgres.sql_scripts import Place
-from lazulite.engine.precondition import Expect, Precondition
 from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, by_statements, execute
 from tests.engine.postgres.gates import Gates
 from tests.engine.postgres.write_if import RejectedError, WriteIf
@@ -20,16 +20,16 @@ from tests.postgres.server import SECONDS_MAX
 
 async def test_write_that_meets_its_precondition_is_sent_unread(engine: PostgresEngine) -> None:
     insert = WriteIf("r", b"stamp", Expect.ABSENT)
-    stamp = await engine.commit(1, "p", ["r"], insert)
+    stamp = await engine.commit(1, "p", insert.commit())
     assert await engine.get(1, "p", "r") == b"%d" % stamp
     update = WriteIf("r", b"stamp", Expect.PRESENT, stamp)
-    stamp = await engine.commit(1, "p", ["r"], update)
+    stamp = await engine.commit(1, "p", update.commit())
     replace = WriteIf("r", b"stamp", Expect.ANYTHING)
-    last = await engine.commit(1, "p", ["r"], replace)
+    last = await engine.commit(1, "p", replace.commit())
     assert last > stamp
     assert await engine.get(1, "p", "r") == b"%d" % last
     delete = WriteIf("r", None, Expect.PRESENT, last)
-    await engine.commit(1, "p", ["r"], delete)
+    await engine.commit(1, "p", delete.commit())
     assert await engine.get(1, "p", "r") is None
     assert [each.asked for each in (insert, update, replace, delete)] == [0, 0, 0, 0]
 
@@ -48,18 +48,18 @@ async def test_write_that_misses_its_precondition_calls_the_commit_function(
     engine: PostgresEngine, expects: Expect, value: bytes | None, there: bool, stamp: int | None
 ) -> None:
     if there:
-        await engine.commit(1, "p", ["r"], lambda *_: {"r": b"old"})
+        await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"old"}))
     decision = WriteIf("r", value, expects, stamp)
     with pytest.raises(RejectedError):
-        await engine.commit(1, "p", ["r"], decision)
+        await engine.commit(1, "p", decision.commit())
     assert decision.asked == 1
     assert await engine.get(1, "p", "r") == (b"old" if there else None)
 
 
 async def test_a_row_copied_with_another_stamp_is_updated_all_the_same(engine: PostgresEngine) -> None:
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"7"})
-    decision = WriteIf("r", b"new", Expect.PRESENT, 7)
-    await engine.commit(1, "p", ["r"], decision)
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"77"}))
+    decision = WriteIf("r", b"new", Expect.PRESENT, 77)
+    await engine.commit(1, "p", decision.commit())
     assert decision.asked == 1
     assert await engine.get(1, "p", "r") == b"new"
 
@@ -67,7 +67,7 @@ async def test_a_row_copied_with_another_stamp_is_updated_all_the_same(engine: P
 async def test_of_many_inserts_of_one_row_one_succeeds(engine: PostgresEngine) -> None:
     async def insert() -> bool:
         try:
-            await engine.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.ABSENT))
+            await engine.commit(1, "p", WriteIf("r", b"x", Expect.ABSENT).commit())
         except RejectedError:
             return False
         return True
@@ -79,8 +79,8 @@ async def test_stamps_differ_and_grow_in_the_order_of_commits(engine: PostgresEn
     async def write(number: int) -> int:
         row = f"r{number % 30}"
         if number % 3:
-            return await engine.commit(1, "p", [row], WriteIf(row, b"stamp", Expect.ANYTHING))
-        return await engine.commit(1, "p", [row], lambda _, stamp: {row: b"%d" % stamp})
+            return await engine.commit(1, "p", WriteIf(row, b"stamp", Expect.ANYTHING).commit())
+        return await engine.commit(1, "p", changing([row], lambda _, stamp: {row: b"%d" % stamp}))
 
     stamps = await asyncio.gather(*(write(number) for number in range(300)))
     assert len(set(stamps)) == 300
@@ -97,9 +97,9 @@ async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, 
         engine = engines[number % 3]
         decision = WriteIf("r", b"x", Expect.ANYTHING)
         if number % 2:
-            stamp = await engine.commit(1, "p", ["r"], decision)
+            stamp = await engine.commit(1, "p", decision.commit())
         else:
-            stamp = await engine.commit(1, "p", ["r"], lambda *_: {"r": b"y"})
+            stamp = await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"y"}))
         assert stamp > last
         last = stamp
 
@@ -108,9 +108,9 @@ async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, 
 async def test_version_that_another_process_set_meanwhile_costs_a_write_one_retry(open_engine: Open) -> None:
     clock = iter(range(10**15, 10**16, 100))
     one, other = open_engine(lambda: next(clock)), open_engine(lambda: 10**15 + 50)
-    stamp = await other.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.ANYTHING))
+    stamp = await other.commit(1, "p", WriteIf("r", b"x", Expect.ANYTHING).commit())
     inserts = [WriteIf(row, b"stamp", Expect.ABSENT) for row in ("s", "t")]
-    taken = await asyncio.gather(*(one.commit(1, "p", [insert.row], insert) for insert in inserts))
+    taken = await asyncio.gather(*(one.commit(1, "p", insert.commit()) for insert in inserts))
     assert min(taken) > stamp
     assert [await other.get(1, "p", row) for row in ("s", "t")] == [b"%d" % each for each in taken]
     assert [insert.asked for insert in inserts] == [0, 0]
@@ -126,24 +126,25 @@ async def test_commit_that_must_read_succeeds_beside_a_faster_process(
 
     async def beaten(request: PartitionRead) -> PartitionState:
         found = await read(request)
-        await other.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.ANYTHING))
+        await other.commit(1, "p", WriteIf("r", b"x", Expect.ANYTHING).commit())
         return found
 
     monkeypatch.setattr(io, "read", beaten)
     for number in (b"1", b"2"):
-        last = await other.commit(1, "p", ["q"], WriteIf("q", b"x", Expect.ANYTHING))
-        assert await one.commit(1, "p", ["s"], lambda *_, number=number: {"s": number}) > last
+        last = await other.commit(1, "p", WriteIf("q", b"x", Expect.ANYTHING).commit())
+        assert await one.commit(1, "p", changing(["s"], lambda *_, number=number: {"s": number})) > last
         assert await other.get(1, "p", "s") == number
 
 
 async def test_locked_commit_excludes_other_processes(engine: PostgresEngine) -> None:
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"}))
     readings = []
 
-    def decide(state: PartitionState) -> None:
+    def decide(state: PartitionState) -> tuple[None, bool]:
         readings.append(state.rows)
         with pytest.raises(asyncpg.LockNotAvailableError):
             execute("SELECT 1 FROM lazulite.partitions WHERE partition_key = 'p' FOR UPDATE NOWAIT")
+        return None, True
 
     io = (await engine._started()).partitions._io
     assert await io.apply_locked(PartitionRead(Place(1, b"p", None), [b"r", b"s"]), decide)
@@ -160,7 +161,7 @@ async def test_processes_lose_no_update_of_each_other(open_engine: Open) -> None
 
     async def work(engine: PostgresEngine, partition: str) -> None:
         for _ in range(15):
-            await engine.commit(1, partition, ["n", "m"], increment)
+            await engine.commit(1, partition, changing(["n", "m"], increment))
 
     await asyncio.gather(*(work(engine, partition) for engine in engines for partition in "pqr"))
     for partition in "pqr":
@@ -187,7 +188,7 @@ async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -
         execute(f"ALTER DATABASE {database} SET {name} = '{odd}'")
     try:
         value = bytes(range(256))
-        await engine.commit(1, "p\0\\'", ["r\\x41"], lambda *_: {"r\\x41": value})
+        await engine.commit(1, "p\0\\'", changing(["r\\x41"], lambda *_: {"r\\x41": value}))
         assert await engine.get(1, "p\0\\'", "r\\x41") == value
         async with engine._pool.connection() as connection:
             assert await connection.fetchval("SHOW standard_conforming_strings") == "on"
@@ -199,13 +200,13 @@ async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -
 
 async def test_a_drop_closes_a_space_to_others_when_they_look(open_engine: Open) -> None:
     one, other = open_engine(), open_engine()
-    await one.commit(7, "p", ["r"], lambda *_: {"r": b"x"})
+    await one.commit(7, "p", changing(["r"], lambda *_: {"r": b"x"}))
     assert await other.get(7, "p", "r") == b"x"
     await one.drop(7)
     await (await other._started()).drops.look()
     assert await other.get(7, "p", "r") is None
     with pytest.raises(SpaceDroppedError):
-        await other.commit(7, "p", ["r"], lambda *_: {"r": b"x"})
+        await other.commit(7, "p", changing(["r"], lambda *_: {"r": b"x"}))
 
 
 async def test_conditional_write_that_fails_leaves_its_batch_alone(engine: PostgresEngine) -> None:
@@ -213,8 +214,8 @@ async def test_conditional_write_that_fails_leaves_its_batch_alone(engine: Postg
         def value(self, stamp: int) -> bytes | None:
             raise RejectedError
 
-    calls = [engine.commit(1, f"p{at}", ["r"], WriteIf("r", b"x", Expect.ABSENT)) for at in range(5)]
-    broken = engine.commit(1, "q", ["r"], Broken("r", b"x", Expect.ABSENT))
+    calls = [engine.commit(1, f"p{at}", WriteIf("r", b"x", Expect.ABSENT).commit()) for at in range(5)]
+    broken = engine.commit(1, "q", Broken("r", b"x", Expect.ABSENT).commit())
     outcomes = await asyncio.gather(*calls, broken, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [int] * 5 + [RejectedError]
 
@@ -227,19 +228,13 @@ async def test_conditional_write_that_fails_leaves_its_batch_alone(engine: Postg
 async def test_error_of_a_commit_function_reaches_its_caller_only(
     open_engine: Open, conditional: bool, error: type[BaseException], raised: type[BaseException]
 ) -> None:
-    class Broken(WriteIf):
-        def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-            raise error
-
-        def precondition(self) -> Precondition | None:
-            return self.expected if conditional else None
-
-        def value(self, stamp: int) -> bytes | None:
-            raise error
+    def fail(_: Values, __: int) -> Decision[int]:
+        raise error
 
     engine = open_engine()
-    broken = asyncio.create_task(engine.commit(1, "p", ["r"], Broken("r", b"x", Expect.ABSENT)))
-    whole = asyncio.create_task(engine.commit(1, "p", ["s"], lambda *_: {"s": b"x"}))
+    failing = Commit(["r"], fail, (lambda _: [ABSENT]) if conditional else None)
+    broken = asyncio.create_task(engine.commit(1, "p", failing))
+    whole = asyncio.create_task(engine.commit(1, "p", changing(["s"], lambda *_: {"s": b"x"})))
     _, hang = await asyncio.wait([broken, whole], timeout=SECONDS_MAX)
     for task in hang:
         task.cancel()
@@ -252,8 +247,8 @@ async def test_error_of_a_commit_function_reaches_its_caller_only(
 @pytest.mark.parametrize("conditional", [False, True])
 async def test_close_waits_for_statements_of_cancelled_callers(engine: PostgresEngine, conditional: bool) -> None:
     await engine.start()
-    decision = WriteIf("r", b"x", Expect.ABSENT) if conditional else lambda *_: {"r": b"x"}
-    commit = asyncio.create_task(engine.commit(1, "p", ["r"], decision))
+    writing = WriteIf("r", b"x", Expect.ABSENT).commit() if conditional else changing(["r"], lambda *_: {"r": b"x"})
+    commit = asyncio.create_task(engine.commit(1, "p", writing))
     read = asyncio.create_task(engine.get(1, "p", "r"))
     for _ in range(3):
         await asyncio.sleep(0)
@@ -279,7 +274,7 @@ async def test_close_ends_what_starts_meanwhile(open_engine: Open, monkeypatch: 
 
 async def test_many_may_replace_one_row_at_once(engine: PostgresEngine) -> None:
     async def replace() -> int:
-        return await engine.commit(1, "p", ["r"], WriteIf("r", b"stamp", Expect.ANYTHING))
+        return await engine.commit(1, "p", WriteIf("r", b"stamp", Expect.ANYTHING).commit())
 
     stamps = await asyncio.gather(*(replace() for _ in range(50)))
     assert await engine.get(1, "p", "r") == b"%d" % max(stamps)
@@ -296,10 +291,12 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
     partitions = [str(number) for number in range(10, 30)]
 
     async def write(engine: PostgresEngine, order: Sequence[str]) -> None:
-        def decision() -> CommitFunction:
-            return WriteIf("r", b"x", Expect.ANYTHING) if conditional else lambda *_: {"r": b"x"}
+        def writing() -> Commit[int]:
+            if conditional:
+                return WriteIf("r", b"x", Expect.ANYTHING).commit()
+            return changing(["r"], lambda *_: {"r": b"x"})
 
-        await asyncio.gather(*(engine.commit(1, partition, ["r"], decision()) for partition in order))
+        await asyncio.gather(*(engine.commit(1, partition, writing()) for partition in order))
 
     await write(holder, partitions)
     await write(one, ["warm"])
@@ -320,9 +317,9 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
 async def test_locked_commit_that_the_database_undid_is_not_done(engine: PostgresEngine) -> None:
     io = (await engine._started()).partitions._io
 
-    def undone(state: PartitionState) -> PartitionChange | None:
+    def undone(state: PartitionState) -> tuple[PartitionChange | None, bool]:
         raise asyncpg.SerializationError
 
     request = PartitionRead(Place(1, b"p", None), [b"r"])
     assert not await io.apply_locked(request, undone)
-    assert await io.apply_locked(request, lambda _: None)
+    assert await io.apply_locked(request, lambda _: (None, True))

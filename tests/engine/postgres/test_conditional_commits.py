@@ -1,40 +1,37 @@
-"""Conditional commits by scripts: one round trip if the rows are as expected, and decided on what is there if not."""
+"""Commits with preconditions by scripts: one round trip if rows are as expected, decided on what is there if not."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 
+from lazulite.engine.commit import ABSENT, ANYTHING, Commit, Decision, Expect, Precondition, Values
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.precondition import ConditionalCommit, Expect, Precondition
 from tests.engine.postgres.conftest import Open, statements_of
 
 ROWS = ["a", "b", "é" * 1300]
-ABSENT, ANYTHING, PRESENT = Precondition(Expect.ABSENT), Precondition(Expect.ANYTHING), Precondition(Expect.PRESENT)
+PRESENT = Precondition(Expect.PRESENT, example=b"")
 
 
 class RejectedError(Exception):
     """A row is not as expected."""
 
 
-class Put(ConditionalCommit):
+class Put:
     """Gives rows a value, if they are as expected."""
 
     def __init__(self, value: bytes, expected: Sequence[Precondition], rows: Sequence[str] = ROWS) -> None:
         self._new = dict.fromkeys(rows, value)
         self._expected = expected
 
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+    def _decide(self, current: Values, stamp: int) -> Decision[int]:
         for value, expected in zip(current, self._expected, strict=True):
             if expected.expects is (Expect.PRESENT if value is None else Expect.ABSENT):
                 raise RejectedError
-        return self._new
-
-    def preconditions(self) -> Sequence[Precondition]:
-        return self._expected
+        return Decision(self._new, stamp)
 
     async def on(self, engine: PostgresEngine) -> int:
-        return await engine.commit(1, "p", list(self._new), self)
+        return await engine.commit(1, "p", Commit(list(self._new), self._decide, lambda _: self._expected))
 
 
 async def values(engine: PostgresEngine) -> list[bytes | None]:

@@ -4,17 +4,17 @@ Commits of one row that depend on its value are two statements, if no other proc
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import pytest
 
+from lazulite.engine.commit import Expect, changing, put_rows
 from lazulite.engine.contract import KeyRange
 from lazulite.engine.postgres import request_batcher
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.sql_statements import APPLY, GET, INSERT, READ, READ_ONE, UPDATE_PRESENT
-from lazulite.engine.precondition import Expect
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds
 from tests.engine.postgres.adds import RejectedError as AddRejectedError
@@ -55,7 +55,7 @@ async def test_writes_that_wait_share_a_script(started: tuple[PostgresEngine, Sc
     engine, scripts = started
 
     async def write(row: str, value: bytes | None, expects: Expect) -> None:
-        await engine.commit(1, f"p{int(row) % 3}", [row], WriteIf(row, value, expects))
+        await engine.commit(1, f"p{int(row) % 3}", WriteIf(row, value, expects).commit())
 
     await asyncio.gather(*(write(row, b"one", Expect.ABSENT) for row in ROWS))
     assert len(scripts.sent) <= NODES_MAX
@@ -69,14 +69,14 @@ async def test_writes_that_wait_share_a_script(started: tuple[PostgresEngine, Sc
 
 async def test_a_row_that_must_be_present_is_written_in_one_script(started: tuple[PostgresEngine, Scripts]) -> None:
     engine, scripts = started
-    stamp = await engine.commit(1, "p", ["r"], WriteIf("r", b"stamp", Expect.ABSENT))
-    stamp = await engine.commit(1, "p", ["r"], WriteIf("r", b"stamp", Expect.PRESENT, stamp))
+    stamp = await engine.commit(1, "p", WriteIf("r", b"stamp", Expect.ABSENT).commit())
+    stamp = await engine.commit(1, "p", WriteIf("r", b"stamp", Expect.PRESENT, stamp).commit())
     assert await engine.get(1, "p", "r") == b"%d" % stamp
-    await engine.commit(1, "p", ["r"], WriteIf("r", None, Expect.PRESENT, stamp))
+    await engine.commit(1, "p", WriteIf("r", None, Expect.PRESENT, stamp).commit())
     assert await engine.get(1, "p", "r") is None
     assert [script.count(";") for script in scripts.sent] == [1, 2, 2], "the version, the check and the row"
     with pytest.raises(RejectedError):
-        await engine.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.PRESENT))
+        await engine.commit(1, "p", WriteIf("r", b"x", Expect.PRESENT).commit())
 
 
 async def test_many_rows_of_a_partition_are_written_by_one_statement(started: tuple[PostgresEngine, Scripts]) -> None:
@@ -85,7 +85,7 @@ async def test_many_rows_of_a_partition_are_written_by_one_statement(started: tu
     values = {row: row[:number].encode() for number, row in enumerate(rows)}
     for expects, more in ((Expect.ABSENT, b""), (Expect.ANYTHING, b"+")):
         writes = {row: WriteIf(row, value + more, expects) for row, value in values.items()}
-        await asyncio.gather(*(engine.commit(1, "p", [row], write) for row, write in writes.items()))
+        await asyncio.gather(*(engine.commit(1, "p", write.commit()) for row, write in writes.items()))
         assert [await engine.get(1, "p", row) for row in rows] == [value + more for value in values.values()]
     for key_range in (KeyRange(("p", ""), ("p\0", "")), KeyRange(("p", rows[-1]), None)):
         found = [part.key(at)[1] async for part in engine.scan(1, [key_range]) for at in range(len(part.values))]
@@ -96,11 +96,12 @@ async def test_many_rows_of_a_partition_are_written_by_one_statement(started: tu
 async def test_a_row_that_is_not_as_expected_fails_alone(started: tuple[PostgresEngine, Scripts]) -> None:
     engine, scripts = started
     for row in OLD:
-        await engine.commit(1, row, [row], WriteIf(row, b"old", Expect.ABSENT))
+        await engine.commit(1, row, WriteIf(row, b"old", Expect.ABSENT).commit())
     scripts.sent.clear()
     writes = [WriteIf(row, b"new", Expect.ABSENT) for row in ROWS]
     outcomes = await asyncio.gather(
-        *(engine.commit(1, row, [row], write) for row, write in zip(ROWS, writes, strict=True)), return_exceptions=True
+        *(engine.commit(1, row, write.commit()) for row, write in zip(ROWS, writes, strict=True)),
+        return_exceptions=True,
     )
     assert [isinstance(outcome, RejectedError) for outcome in outcomes] == [row in OLD for row in ROWS]
     assert [await engine.get(1, row, row) for row in ROWS] == [b"old" if row in OLD else b"new" for row in ROWS]
@@ -121,7 +122,7 @@ async def test_a_write_that_rejects_itself_fails_alone(
     monkeypatch.setattr(WriteIf, "value", value)
     good = [WriteIf("r", b"y", Expect.ABSENT) for _ in range(3)]
     outcomes = await asyncio.gather(
-        *(engine.commit(1, str(at), ["r"], write) for at, write in enumerate([*good, bad])), return_exceptions=True
+        *(engine.commit(1, str(at), write.commit()) for at, write in enumerate([*good, bad])), return_exceptions=True
     )
     assert [type(outcome) for outcome in outcomes] == [int, int, int, ValueError]
 
@@ -134,7 +135,7 @@ class Adding(NamedTuple):
 
 
 async def _add(engine: PostgresEngine, word: bytes) -> int:
-    return await engine.commit(1, "p", ["r"], Adds(word))
+    return await engine.commit(1, "p", Adds(word).commit())
 
 
 async def _words(engine: PostgresEngine) -> Sequence[bytes]:
@@ -168,17 +169,11 @@ async def test_a_row_is_read_and_then_written_on_condition(open_engine: Open, mo
 
 
 @by_statements
-async def test_conditional_write_in_a_commit_of_several_rows_is_not_optimistic(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Several(Adds):
-        def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-            return dict.fromkeys("rs", self.word)
-
+async def test_a_commit_of_several_rows_is_not_optimistic(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine()
     await engine.start()
     sent = statements_of(engine, monkeypatch)
-    await engine.commit(1, "p", ["r", "s"], Several(b"x"))
+    await engine.commit(1, "p", put_rows(dict.fromkeys("rs", b"x")))
     assert sent == [READ, APPLY]
 
 
@@ -198,7 +193,7 @@ async def test_by_scripts_it_is_committed_with_its_partition(
 
 async def test_a_row_copied_with_another_stamp_is_written_all_the_same(open_engine: Open) -> None:
     engine = open_engine()
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"7 copied"})
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"7 copied"}))
     await _add(engine, b"two")
     assert await _words(engine) == [b"copied", b"two"]
 
@@ -210,7 +205,7 @@ async def test_no_update_of_several_processes_is_lost(open_engine: Open, rows: i
 
     async def add(number: int) -> int:
         row = f"r{number % rows}"
-        return await engines[number % len(engines)].commit(1, "p", [row], Adds(words[number], row))
+        return await engines[number % len(engines)].commit(1, "p", Adds(words[number], row).commit())
 
     stamps = await asyncio.gather(*map(add, range(len(words))))
     assert len(set(stamps)) == len(words)
@@ -234,7 +229,7 @@ async def test_other_rows_of_the_partition_may_change_meanwhile(
     if there:
         await _add(ours, b"one")
     async with _adding(ours, monkeypatch, b"two") as adding:
-        last = await theirs.commit(1, "p", ["s"], lambda *_: {"s": b"x"})
+        last = await theirs.commit(1, "p", changing(["s"], lambda *_: {"s": b"x"}))
     assert adding.task.result() > last
     assert adding.gates.answered == [GET, UPDATE_PRESENT if there else INSERT]
 

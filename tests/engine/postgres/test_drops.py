@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres import drops as module
 from lazulite.engine.postgres.engine import PostgresEngine
@@ -18,7 +19,7 @@ _EXPIRE = "UPDATE lazulite.dropped SET leased_until = now() - interval '1 second
 async def fill(engine: PostgresEngine, space: int) -> None:
     for partition in ("", "p", "q", "é" * 1000):
         rows = ["", *(f"{number:03}" for number in range(24))]
-        await engine.commit(space, partition, rows, lambda *_, rows=rows: dict.fromkeys(rows, b"x"))
+        await engine.commit(space, partition, changing(rows, lambda *_, rows=rows: dict.fromkeys(rows, b"x")))
 
 
 def left(space: int) -> tuple[int, int]:
@@ -116,7 +117,7 @@ async def test_late_rows_are_deleted_before_a_space_is_unlisted(open_engine: Ope
     await one.drop(2)
     execute(_AGE)
     assert await one.reclaim()
-    await late.commit(2, "p", ["r"], lambda *_: {"r": b"late"})
+    await late.commit(2, "p", changing(["r"], lambda *_: {"r": b"late"}))
     assert left(2) == (1, 1)
     execute("UPDATE lazulite.dropped SET since = now() - interval '1 hour', leased_until = now() - interval '1 second'")
     assert await one.reclaim()

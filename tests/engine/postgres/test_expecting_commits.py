@@ -1,13 +1,13 @@
-"""Expecting commits: one round trip each while no other process commits, and decided on what is there if one has."""
+"""Commits with a kept row: one round trip each while no other process commits, decided on what is there if one has."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
 
 import pytest
 
+from lazulite.engine.commit import ANYTHING, Commit, Decision, Expect, Precondition, Values, changing
 from lazulite.engine.contract import EngineUnavailableError, KeyRange
-from lazulite.engine.expectation import ExpectingCommit
 from lazulite.engine.postgres import partition_commit
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.partition_commit import Kept, KeptRows
@@ -21,17 +21,23 @@ class RejectedError(Exception):
     """A row is not as expected, or the count is at its bound."""
 
 
-class Take(ExpectingCommit):
+class Take:
     """Deletes rows that begin as expected, adds others, and counts the rows in the row `n`, up to a bound."""
 
     def __init__(self, taken: Mapping[str, bytes], added: Mapping[str, bytes], bound: int = 1000) -> None:
-        super().__init__("n", taken)
-        self.rows = ["n", *taken, *added]
+        self.beginnings = taken
         self.added = dict(added)
         self.bound = bound
         self.asked = 0
 
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+    def commit(self) -> Commit[int]:
+        return Commit(["n", *self.beginnings, *self.added], self._decide, self._expected, "n")
+
+    def _expected(self, _: Values | None) -> list[Precondition | None]:
+        taken = [Precondition(Expect.PRESENT, beginning=each, example=each) for each in self.beginnings.values()]
+        return [None, *taken, *[ANYTHING] * len(self.added)]
+
+    def _decide(self, current: Values, stamp: int) -> Decision[int]:
         self.asked += 1
         for value, beginning in zip(current[1:], self.beginnings.values(), strict=False):
             if value is None or not value.startswith(beginning):
@@ -39,7 +45,7 @@ class Take(ExpectingCommit):
         count = int(current[0] or b"0") + len(self.added) - len(self.beginnings)
         if count > self.bound:
             raise RejectedError
-        return {"n": b"%d" % count, **dict.fromkeys(self.beginnings), **self.added}
+        return Decision({"n": b"%d" % count, **dict.fromkeys(self.beginnings), **self.added}, stamp)
 
 
 class Calls:
@@ -73,7 +79,7 @@ class Calls:
 
 async def take(engine: PostgresEngine, commit: Take) -> bool:
     try:
-        await engine.commit(1, "p", commit.rows, commit)
+        await engine.commit(1, "p", commit.commit())
     except RejectedError:
         return False
     return True
@@ -153,7 +159,7 @@ async def test_a_rejection_is_of_what_is_there(two: Two) -> None:
 async def test_other_commits_of_the_process_are_known(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = two
     await take(one, Take({}, {"a": b"a"}))
-    await one.commit(1, "p", ["n", "b"], lambda *_: {"n": b"7"})
+    await one.commit(1, "p", changing(["n", "b"], lambda *_: {"n": b"7"}))
     calls = Calls(one, monkeypatch)
     assert await take(one, Take({"a": b""}, {}))
     assert calls.take() == ["read", "apply"]
@@ -166,7 +172,6 @@ async def test_of_commits_at_once_each_sees_those_before(two: Two, monkeypatch: 
     calls = Calls(one, monkeypatch)
     commits = [Take({"a": b"a"}, {"a": b"new"}), Take({"a": b"a"}, {}), Take({"a": b"new"}, {}), Take({"b": b"b"}, {})]
     commits[1].added = {"d": b"d"}
-    commits[1].rows.append("d")
     done = await asyncio.gather(*(take(one, commit) for commit in commits))
     assert done == [True, False, True, True]
     assert calls.take().count("read") == 0

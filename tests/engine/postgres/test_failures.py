@@ -2,19 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import asyncpg
 import pytest
 
+from lazulite.engine.commit import Commit
 from lazulite.engine.contract import Engine, EngineError, EngineUnavailableError
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.errors import database_errors, worker_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
-from tests.engine.postgres.load import SPACE, Insert, Load
+from tests.engine.postgres.load import SPACE, Load, insert
 from tests.postgres.server import SECONDS_MAX, PostgresServer, until
 
 CUTS = 5
@@ -188,11 +190,9 @@ async def test_a_failover_loses_nothing_acknowledged(end: Callable[[PostgresServ
             await load.gets_on()
 
 
-class ReadFirst(Insert):
-    """The same, decided on what is there."""
-
-    def precondition(self) -> None:
-        return None
+def read_first(rows: Sequence[str]) -> Commit[int]:
+    """Do the same, decided on what is there."""
+    return replace(insert(rows), preconditions=None)
 
 
 @pytest.fixture(scope="module", name="pair")
@@ -203,7 +203,7 @@ def _pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
 
 
 Pair = tuple[PostgresServer, PostgresServer]
-KINDS: dict[str, type[Insert]] = {"unread": Insert, "read": ReadFirst}
+KINDS: dict[str, Callable[[Sequence[str]], Commit[int]]] = {"unread": insert, "read": read_first}
 
 
 @pytest.mark.parametrize("scripts", [False, True])
@@ -239,7 +239,7 @@ async def test_commit_with_an_unknown_outcome_is_not_repeated(pair: Pair, script
 
 async def outcomes(engine: Engine, space: int) -> list[type]:
     """Commit a row in each way; return what came of it."""
-    calls = [engine.commit(space, name, ["r"], kind(["r"])) for name, kind in KINDS.items()]
+    calls = [engine.commit(space, name, kind(["r"])) for name, kind in KINDS.items()]
     return [type(each) for each in await asyncio.gather(*calls, return_exceptions=True)]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import KeyRange
 from lazulite.engine.postgres import page_reads
 from lazulite.engine.postgres.engine import PostgresEngine
@@ -26,7 +27,7 @@ async def filled(open_engine: Open, sizes: Sequence[int]) -> AsyncIterator[tuple
     statements: list[str] = []
     for partition in range(PARTITIONS):
         rows = {f"{at:03}": bytes([partition]) * size for at, size in enumerate(sizes)}
-        await engine.commit(1, f"{partition:02}", list(rows), lambda *_, rows=rows: rows)
+        await engine.commit(1, f"{partition:02}", changing(list(rows), lambda *_, rows=rows: rows))
     fetch_page = engine._pool.fetch_page
 
     async def noted(statement: str, *arguments: object, **more: Any) -> object:
@@ -74,7 +75,7 @@ async def test_pages_are_as_those_of_a_scan_alone(open_engine: Open, limit: int,
 async def test_long_keys_between(open_engine: Open) -> None:
     async with filled(open_engine, [10] * 4) as (engine, _):
         long = {"001" + LONG + end: b"x" for end in "cab"}
-        await engine.commit(1, "07", list(long), lambda *_: long)
+        await engine.commit(1, "07", changing(list(long), lambda *_: long))
         pages = await read_all(engine, "", "~", 6)
         keys = ["000", "001", "001" + LONG + "a", "001" + LONG + "b", "001" + LONG + "c", "002"]
         assert [key for key, _ in pages[7]] == keys

@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.postgres import point_reads as module
 from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.point_reads import PointReads
@@ -83,7 +84,7 @@ async def test_reads_of_one_node_do_not_wait_for_those_of_another() -> None:
 async def test_a_database_answers_each_of_many(open_engine: Open) -> None:
     engine = open_engine()
     rows = [f"{number:02}" for number in range(0, 40, 2)]
-    await engine.commit(1, "p", rows, lambda *_: {row: row.encode() for row in rows})
+    await engine.commit(1, "p", changing(rows, lambda *_: {row: row.encode() for row in rows}))
     reads = PointReads(engine._pool, ShardMap(), each=True)
     asked = [b"%02d" % number for number in range(40)]
     found = await asyncio.gather(*(reads.get(1, b"p", row_key) for row_key in asked))

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 import pytest
 from asyncpg.transaction import Transaction
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineError, EngineUnavailableError, KeyRange
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.pool import Pool
@@ -26,7 +27,7 @@ async def test_there_are_never_more_connections_than_allowed(open_engine: Open) 
     await engine.start()
 
     async def work(number: int) -> None:
-        await engine.commit(1, f"p{number}", ["r"], lambda *_: {"r": b"x"})
+        await engine.commit(1, f"p{number}", changing(["r"], lambda *_: {"r": b"x"}))
         await engine.get(1, f"p{number}", "r")
         async for _ in engine.scan(1, [KeyRange(("", ""), None)], 5):
             pass
@@ -40,7 +41,7 @@ async def test_there_are_never_more_connections_than_allowed(open_engine: Open) 
 
 async def test_reads_go_on_by_themselves_when_idle_connections_were_cut(open_engine: Open) -> None:
     engine = open_engine()
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"}))
     for _ in range(3):
         assert all(cut for (cut,) in execute(CUT))
         assert await engine.get(1, "p", "r") == b"x"
@@ -48,18 +49,18 @@ async def test_reads_go_on_by_themselves_when_idle_connections_were_cut(open_eng
 
 async def test_a_failed_statement_costs_no_connection(open_engine: Open) -> None:
     engine = open_engine(connections_max=1)
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"}))
     execute("ALTER TABLE lazulite.rows ADD CONSTRAINT never CHECK (space <> 2)")
     before = execute(PIDS)
     with pytest.raises(Exception, match="the database rejected"):
-        await engine.commit(2, "p", ["r"], lambda *_: {"r": b"x"})
+        await engine.commit(2, "p", changing(["r"], lambda *_: {"r": b"x"}))
     assert await engine.get(1, "p", "r") == b"x"
     assert execute(PIDS) == before
 
 
 async def test_a_cancelled_statement_costs_no_connection_and_is_not_repeated(open_engine: Open) -> None:
     engine = open_engine(connections_max=1)
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"}))
     before = execute_on_nodes(PIDS)
     async with open_engine()._pool.connection() as other, other.transaction():
         await other.execute("LOCK TABLE lazulite.rows")
@@ -76,7 +77,7 @@ async def test_a_cancelled_statement_costs_no_connection_and_is_not_repeated(ope
 async def test_an_abandoned_scan_gives_its_connection_back(open_engine: Open) -> None:
     engine = open_engine(connections_max=1)
     rows = [f"{number:04}" for number in range(3000)]
-    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
+    await engine.commit(1, "p", changing(rows, lambda *_: dict.fromkeys(rows, b"x")))
     before = execute(PIDS)
     for _ in range(3):
         scan = engine.scan(1, [KeyRange(("", ""), None)])
@@ -89,7 +90,7 @@ async def test_an_abandoned_scan_gives_its_connection_back(open_engine: Open) ->
 async def test_scans_leave_connections_to_others(open_engine: Open) -> None:
     engine = open_engine(connections_max=4)
     rows = [f"{number:04}" for number in range(3000)]
-    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
+    await engine.commit(1, "p", changing(rows, lambda *_: dict.fromkeys(rows, b"x")))
     begun = asyncio.Semaphore(0)
 
     async def dwell() -> None:
@@ -103,7 +104,7 @@ async def test_scans_leave_connections_to_others(open_engine: Open) -> None:
         async with asyncio.timeout(SECONDS_MAX):
             for _ in range(2):
                 await begun.acquire()
-            await engine.commit(1, "p", ["s"], lambda *_: {"s": b"x"})
+            await engine.commit(1, "p", changing(["s"], lambda *_: {"s": b"x"}))
             assert await engine.get(1, "p", "s") == b"x"
         assert begun.locked()
     finally:
@@ -123,7 +124,7 @@ async def test_wait_for_a_connection_is_bounded(open_engine: Open) -> None:
 
 async def test_a_caller_who_leaves_does_not_take_the_connection_along(open_engine: Open) -> None:
     engine = open_engine(connections_max=1)
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"}))
     for _ in range(20):
         call = asyncio.create_task(engine.get(1, "p", "r"))
         await asyncio.sleep(0)
@@ -162,7 +163,9 @@ async def test_a_coordinator_that_cannot_reach_a_worker_is_not_lost(
     open_engine: Open, state: str, message: str
 ) -> None:
     engine = open_engine()
-    await asyncio.gather(*(engine.commit(1, f"p{number}", ["r"], lambda *_: {"r": b"x"}) for number in range(5)))
+    await asyncio.gather(
+        *(engine.commit(1, f"p{number}", changing(["r"], lambda *_: {"r": b"x"})) for number in range(5))
+    )
     before = execute(PIDS)
     reported = f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{state}'; END $$"
     for _ in range(3):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.ordinal import ordinal
 from lazulite.engine.postgres import scan as module
@@ -84,7 +85,7 @@ def test_long_keys_come_in_their_order(
         try:
             await empty(engine)
             for (partition_key, row_key), value in rows.items():
-                await engine.commit(1, partition_key, [row_key], lambda *_, r=row_key, v=value: {r: v})
+                await engine.commit(1, partition_key, changing([row_key], lambda *_, r=row_key, v=value: {r: v}))
             for (partition_key, row_key), value in rows.items():
                 assert await engine.get(1, partition_key, row_key) == value
             assert await found(engine, ranges, limit) == expected(ranges)
@@ -122,7 +123,7 @@ async def test_a_page_is_bounded_in_bytes_whatever_the_rows(
     engine = PostgresEngine(replace(settings, keys_first=keys_first), system_clock)
     sizes = [10, 2000, 500, 499, 1, 3000, 1]
     for at, size in enumerate(sizes):
-        await engine.commit(1, "p", [str(at)], lambda *_, at=at, size=size: {str(at): bytes(size)})
+        await engine.commit(1, "p", changing([str(at)], lambda *_, at=at, size=size: {str(at): bytes(size)}))
     pages = []
     take = module._Walk.take
 
@@ -140,7 +141,7 @@ async def test_a_page_is_bounded_in_bytes_whatever_the_rows(
 async def test_a_page_is_one_statement(settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = PostgresEngine(settings, system_clock)
     names = [f"{number:04}" for number in range(1001)]
-    await engine.commit(1, "p", names, lambda *_: dict.fromkeys(names, b"x"))
+    await engine.commit(1, "p", changing(names, lambda *_: dict.fromkeys(names, b"x")))
     sent = statements_of(engine, monkeypatch)
     assert len(await found(engine, [KeyRange(("p", ""), ("p\0", ""))], 1001)) == 1001
     assert sent == [module.IN_PARTITION]
@@ -154,7 +155,7 @@ async def test_a_page_over_partitions_reads_keys_first_and_no_values_that_it_has
     engine = PostgresEngine(replace(settings, keys_first=True), system_clock)
     for partition in ("p", "q"):
         rows = [f"{number}" for number in range(6)]
-        await engine.commit(1, partition, rows, lambda *_, rows=rows: dict.fromkeys(rows, b"x"))
+        await engine.commit(1, partition, changing(rows, lambda *_, rows=rows: dict.fromkeys(rows, b"x")))
     sent = statements_of(engine, monkeypatch)
     assert len(await found(engine, [KeyRange(("", ""), None)], 8)) == 8
     assert sent == [module.KEYS_IN_SPACE, module.VALUES_IN_SPACE]
@@ -172,14 +173,14 @@ async def test_rows_that_come_between_keys_and_values_do_not_end_a_page_early(
 ) -> None:
     engine = PostgresEngine(replace(settings, keys_first=True), system_clock)
     for number in range(0, 20, 2):
-        await engine.commit(1, f"{number:02}", ["r"], lambda *_: {"r": b"x"})
+        await engine.commit(1, f"{number:02}", changing(["r"], lambda *_: {"r": b"x"}))
     fetch = engine._pool.fetch_page
 
     async def disturbed(statement: str, *arguments: object, **more: Any) -> object:
         answer = await fetch(statement, *arguments, **more)
         if statement == module.KEYS_IN_SPACE:
-            await engine.commit(1, "01", ["r"], lambda *_: {"r": b"y"})
-            await engine.commit(1, "02", ["r"], lambda *_: {"r": None})
+            await engine.commit(1, "01", changing(["r"], lambda *_: {"r": b"y"}))
+            await engine.commit(1, "02", changing(["r"], lambda *_: {"r": None}))
         return answer
 
     monkeypatch.setattr(engine._pool, "fetch_page", disturbed)
@@ -208,7 +209,7 @@ async def test_a_group_is_found_whatever_its_digests(settings: PostgresSettings,
         space = 1 if ends is high else 2
         for end in ends:
             partition_key, row_key = key(end)
-            await engine.commit(space, partition_key, [row_key], lambda *_, row_key=row_key: {row_key: b"x"})
+            await engine.commit(space, partition_key, changing([row_key], lambda *_, row_key=row_key: {row_key: b"x"}))
         for lower in (("", ""), key("!"), ("p", "a")):
             slices = engine.scan(space, [KeyRange(lower, key("~"))])
             assert [part.key(at) async for part in slices for at in range(len(part.values))] == [
@@ -221,7 +222,7 @@ async def test_a_scan_that_waits_for_a_connection_keeps_no_page_meanwhile(settin
     """Many may wait."""
     engine = PostgresEngine(replace(settings, connections_max=1), system_clock)
     rows = [f"{number:04}" for number in range(module.PAGE_ROWS + 1)]
-    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x" * 1000))
+    await engine.commit(1, "p", changing(rows, lambda *_: dict.fromkeys(rows, b"x" * 1000)))
     kept: list[int] = []
 
     @asynccontextmanager

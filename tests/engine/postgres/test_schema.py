@@ -5,6 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError, StoreUnusableError
 from lazulite.engine.postgres import schema
 from lazulite.engine.postgres.contents import tables
@@ -15,7 +16,9 @@ from tests.engine.postgres.conftest import Open, execute
 async def test_many_processes_may_be_the_first(open_engine: Open) -> None:
     engines = [open_engine() for _ in range(6)]
     await asyncio.gather(*(engine.start() for engine in engines))
-    stamps = await asyncio.gather(*(engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"}) for engine in engines))
+    stamps = await asyncio.gather(
+        *(engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"})) for engine in engines)
+    )
     assert len(set(stamps)) == 6
 
 

@@ -5,6 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite.engine.commit import Expect, Precondition
 from lazulite.engine.postgres.sql_scripts import (
     Place,
     RowBeginning,
@@ -13,7 +14,6 @@ from lazulite.engine.postgres.sql_scripts import (
     apply_script,
     write_script,
 )
-from lazulite.engine.precondition import Expect, Precondition
 
 _LITERAL = re.compile(r"E'\\\\x(?:[0-9a-f]{2})*'|'{[0-9,]*}'|'{(?:(?:\"(?:[0-9a-f]{2})*\"|NULL),?)*}'")
 _PLAIN = re.compile(r"[A-Za-z0-9_ ,;()\n]*")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from lazulite.engine.commit import Expect, Precondition
 from lazulite.engine.postgres import page_reads, scan, sql_scripts, sql_statements
 from lazulite.engine.postgres.sql_scripts import (
     Place,
@@ -13,7 +14,6 @@ from lazulite.engine.postgres.sql_scripts import (
     apply_script,
     write_script,
 )
-from lazulite.engine.precondition import Expect, Precondition
 from tests.engine.postgres.conftest import Open, by_statements, execute
 from tests.postgres.server import CITUS
 

@@ -6,37 +6,44 @@ Decisions and rejections stay where they are and only their numbers cross, so th
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from lazulite.engine.contract import UNKNOWN, CommitFunction, KeyRange, Slice, Unknown
+from lazulite.engine.commit import Commit, CommitProcedure
+from lazulite.engine.contract import UNKNOWN, KeyRange, Slice, Unknown
 from lazulite.engine.remote.channel import Channel
 from lazulite.engine.remote.client import RemoteEngine
+from lazulite.engine.remote.codec import Codec, Encoding
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.protocol.clock import system_clock
+
+T = TypeVar("T")
 
 
-class ByNumber:
+class ByNumber(Codec):
     """A `Codec` for two ends in one process."""
 
     def __init__(self) -> None:
-        self._things: list[object] = []
+        things: list[Any] = []
 
-    def encode_commit(self, decide: CommitFunction) -> int:
-        self._things.append(decide)
-        return len(self._things) - 1
+        def encode(thing: object) -> int:
+            things.append(thing)
+            return len(things) - 1
 
-    def decode_commit(self, reported: int) -> CommitFunction:
-        decide = self._things[reported]
-        assert callable(decide)
-        return decide
+        self.procedure = CommitProcedure[Any]("number", encode, things.__getitem__, encode, things.__getitem__)
+        super().__init__([self.procedure], [Encoding(Exception, encode, things.__getitem__)])
 
-    def encode_rejection(self, rejection: Exception) -> int:
-        self._things.append(rejection)
-        return len(self._things) - 1
 
-    def decode_rejection(self, reported: int) -> Exception:
-        rejection = self._things[reported]
-        assert isinstance(rejection, Exception)
-        return rejection
+class NumberingEngine(RemoteEngine):
+    """Sends all commits to the primary, closures too."""
+
+    def __init__(self, codec: ByNumber) -> None:
+        super().__init__(codec, system_clock)
+        self._procedure = codec.procedure
+
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
+        return await super().commit(space, partition, replace(commit, procedure=self._procedure, argument=commit))
 
 
 async def join(one: Channel, other: Channel) -> None:
@@ -52,7 +59,7 @@ def serve(engine: RocksEngine, watched: Collection[int] = ()) -> tuple[EngineSer
 
 
 async def connect(server: EngineServer, codec: ByNumber, kill: Callable[[], None] = lambda: None) -> RemoteEngine:
-    engine = RemoteEngine(codec)
+    engine = NumberingEngine(codec)
     await join(engine.channel, server.open_channel(kill))
     return engine
 
@@ -92,8 +99,8 @@ class EngineOverChannel:
         finally:
             await slices.aclose()
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
-        return await (await self._joined()).commit(space, partition, rows, decide)
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
+        return await (await self._joined()).commit(space, partition, commit)
 
     async def drop(self, space: int) -> None:
         await (await self._joined()).drop(space)

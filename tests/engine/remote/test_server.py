@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineError, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
@@ -120,7 +121,7 @@ async def watching(parts: Parts) -> tuple[RemoteEngine, Memory]:
 async def test_a_watched_row_changes_when_all_workers_hold_it_and_not_before(engine: RocksEngine, parts: Parts) -> None:
     slow = await Slow.of(parts[0])
     writer, memory = await watching(parts)
-    change = asyncio.create_task(writer.commit(WATCHED, "p", ["r"], put(b"new")))
+    change = asyncio.create_task(writer.commit(WATCHED, "p", changing(["r"], put(b"new"))))
     _, number, space, keys = await slow.received(messages.INVALIDATE)
     assert (space, keys) == (WATCHED, [ROW])
     for _ in range(3):
@@ -139,7 +140,7 @@ async def test_a_watched_row_changes_when_all_workers_hold_it_and_not_before(eng
 async def test_rows_of_other_spaces_are_nobodys_business(parts: Parts) -> None:
     slow = await Slow.of(parts[0])
     writer, _ = await watching(parts)
-    await writer.commit(FREE, "p", ["r"], put(b"new"))
+    await writer.commit(FREE, "p", changing(["r"], put(b"new")))
     assert slow.of_kind(messages.INVALIDATE) == []
     await writer.close()
 
@@ -151,7 +152,7 @@ async def test_a_rejected_change_is_over_too(parts: Parts) -> None:
         raise KeyError
 
     with pytest.raises(KeyError):
-        await writer.commit(WATCHED, "p", ["r"], reject)
+        await writer.commit(WATCHED, "p", changing(["r"], reject))
     await writer.check_writable()
     assert memory.held == set()
     await writer.close()
@@ -164,7 +165,7 @@ async def test_a_worker_that_does_not_say_that_it_holds_is_killed_and_only_then_
     server = EngineServer(engine, codec, [WATCHED], print, acknowledge_seconds=0)
     slow = await Slow.of(server)
     writer, _ = await watching((server, codec))
-    change = asyncio.create_task(writer.commit(WATCHED, "p", ["r"], put(b"new")))
+    change = asyncio.create_task(writer.commit(WATCHED, "p", changing(["r"], put(b"new"))))
     await slow.killed.wait()
     for _ in range(3):
         await writer.check_writable()
@@ -178,7 +179,7 @@ async def test_a_worker_that_does_not_say_that_it_holds_is_killed_and_only_then_
 async def test_a_later_worker_is_reported_what_is_held(parts: Parts) -> None:
     slow = await Slow.of(parts[0])
     writer, _ = await watching(parts)
-    change = asyncio.create_task(writer.commit(WATCHED, "p", ["r"], put(b"new")))
+    change = asyncio.create_task(writer.commit(WATCHED, "p", changing(["r"], put(b"new"))))
     _, number, _, _ = await slow.received(messages.INVALIDATE)
     late = await Slow.of(parts[0])
     assert (await late.received(messages.INVALIDATE))[2:] == (WATCHED, [ROW])
@@ -193,7 +194,7 @@ async def test_who_has_asked_nothing_is_not_waited_for(parts: Parts) -> None:
     Slow.all.append(starting)
     await join(starting.channel, parts[0].open_channel(starting.killed.set))
     writer, _ = await watching(parts)
-    await writer.commit(WATCHED, "p", ["r"], put(b"new"))
+    await writer.commit(WATCHED, "p", changing(["r"], put(b"new")))
     assert starting.heard == []
     await writer.close()
 
@@ -205,14 +206,14 @@ async def test_a_row_in_doubt_stays_held_until_a_change_of_it_succeeds(tmp_path:
     writer, memory = await watching(parts)
     failpoints.fail("before_sync", "IO error: No space left on device")
     with pytest.raises(EngineUnavailableError):
-        await writer.commit(WATCHED, "p", ["r"], put(b"new"))
+        await writer.commit(WATCHED, "p", changing(["r"], put(b"new")))
     failpoints.armed.clear()
     await writable_again(writer)
     assert memory.held == {ROW}
     late = await Slow.of(parts[0])
     assert (await late.received(messages.INVALIDATE))[2:] == (WATCHED, [ROW])
     late.channel.close()
-    await writer.commit(WATCHED, "p", ["r"], put(b"newer"))
+    await writer.commit(WATCHED, "p", changing(["r"], put(b"newer")))
     await writer.check_writable()
     assert memory.held == set()
     await writer.close()
@@ -222,7 +223,7 @@ async def test_a_row_in_doubt_stays_held_until_a_change_of_it_succeeds(tmp_path:
 
 async def filled(engine: RocksEngine) -> None:
     rows = [f"{number:04}" for number in range(2000)]
-    await engine.commit(FREE, "p", rows, lambda _, __: dict.fromkeys(rows, b"x"))
+    await engine.commit(FREE, "p", changing(rows, lambda _, __: dict.fromkeys(rows, b"x")))
 
 
 async def test_a_scan_is_only_so_far_ahead_of_its_reader(engine: RocksEngine, parts: Parts) -> None:
@@ -249,7 +250,7 @@ async def test_scans_give_others_their_turns_and_short_calls_are_noted(engine: R
     codec = ByNumber()
     server = EngineServer(engine, codec, (), print, schedule_fairly=schedule, passed=lambda: passed.append(None))
     remote = await connect(server, codec)
-    await remote.commit(FREE, "p", ["r"], put(b"x"))
+    await remote.commit(FREE, "p", changing(["r"], put(b"x")))
     await remote.get(FREE, "p", "r")
     assert (len(passed), len(scheduled)) == (2, 0)
     async for _ in remote.scan(FREE, [ALL]):
@@ -281,7 +282,7 @@ async def test_a_scan_that_nobody_reads_lets_go_of_the_store(engine: RocksEngine
 async def test_an_owner_that_is_gone_rejects_what_is_in_flight(engine: RocksEngine, parts: Parts) -> None:
     await filled(engine)
     lost: list[None] = []
-    orphan = RemoteEngine(parts[1], lambda: lost.append(None))
+    orphan = RemoteEngine(parts[1], system_clock, lambda: lost.append(None))
     silent = Channel(lambda _: None, lambda: None)
     await join(orphan.channel, silent)
     calls = [asyncio.create_task(orphan.get(1, "p", "r")), asyncio.create_task(orphan.check_writable())]
@@ -313,7 +314,7 @@ async def test_a_defect_is_one_calls_own_and_reported_without_its_text(engine: R
         raise ZeroDivisionError("a secret")
 
     with pytest.raises(EngineError, match="ZeroDivisionError"):
-        await remote.commit(FREE, "p", ["r"], broken)
+        await remote.commit(FREE, "p", changing(["r"], broken))
     assert reported == ["a call of a worker failed: ZeroDivisionError"]
     assert await remote.get(FREE, "p", "r") is None
     await remote.close()
@@ -322,7 +323,7 @@ async def test_a_defect_is_one_calls_own_and_reported_without_its_text(engine: R
 
 async def test_reads_wait_for_a_drop_that_has_begun(engine: RocksEngine, parts: Parts) -> None:
     remote = await connect(*parts)
-    await remote.commit(FREE, "p", ["r"], put(b"x"))
+    await remote.commit(FREE, "p", changing(["r"], put(b"x")))
     _, value = await asyncio.gather(remote.drop(FREE), remote.get(FREE, "p", "r"))
     assert value is None or value == b"x"
     assert await remote.get(FREE, "p", "r") is None

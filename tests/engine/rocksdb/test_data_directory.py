@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from rocksdict import Options, Rdict
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import DataDirectoryInUseError, EngineError, EngineUnavailableError, StoreUnusableError
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.data_directory import DataDirectory
@@ -320,7 +321,7 @@ def test_a_store_whose_mark_cannot_be_set_is_closed(tmp_path: Path, monkeypatch:
 
 
 async def put(engine: RocksEngine, row: str) -> None:
-    await engine.commit(5, "p", [row], lambda current, timestamp: {row: row.encode()})
+    await engine.commit(5, "p", changing([row], lambda current, timestamp: {row: row.encode()}))
 
 
 def rows_of(store: Path) -> dict[bytes, bytes]:

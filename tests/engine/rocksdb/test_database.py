@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from rocksdict import Rdict, WriteBatch
 
+from lazulite.engine.commit import changing
 from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import WorkerThread
@@ -89,6 +90,6 @@ async def test_a_commit_of_many_rows_is_one_write(tmp_path: Path) -> None:
     failpoints = {"before_write": lambda: writes.append(None)}
     engine = RocksEngine.open(tmp_path / "store", system_clock, failpoints=failpoints)
     rows = [str(number) for number in range(100)]
-    await engine.commit(1, "p", rows, lambda current, timestamp: dict.fromkeys(rows, b""))
+    await engine.commit(1, "p", changing(rows, lambda current, timestamp: dict.fromkeys(rows, b"")))
     assert len(writes) == 1
     await engine.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.database import STATISTICS
 from lazulite.engine.rocksdb.engine import RocksEngine
@@ -34,7 +35,7 @@ class Timer:
 async def test_a_meter_is_reported_of_each_flush(tmp_path: Path) -> None:
     reported: list[Flush] = []
     engine = RocksEngine.open(tmp_path / "store", system_clock, timer=Timer(), flush_observer=reported.append)
-    await asyncio.gather(*(engine.commit(1024, f"p{number}", ["row"], put(b"12345")) for number in range(7)))
+    await asyncio.gather(*(engine.commit(1024, f"p{number}", changing(["row"], put(b"12345"))) for number in range(7)))
     await engine.check_writable()
     await engine.close()
     assert [flush.commits for flush in reported] == [7, 1]
@@ -55,7 +56,7 @@ async def test_a_meter_is_not_reported_of_a_flush_that_failed(tmp_path: Path, st
     )
     assert engine.statistics()["writable"] == 1
     with pytest.raises(EngineError):
-        await engine.commit(1024, "p", ["row"], put(b""))
+        await engine.commit(1024, "p", changing(["row"], put(b"")))
     assert reported == []
     assert engine.statistics()["writable"] == 0
     await engine.close()
@@ -72,7 +73,7 @@ async def test_the_statistics_are_the_stores(tmp_path: Path) -> None:
     engine = RocksEngine.open(tmp_path / "store", system_clock)
     empty = engine.statistics()
     assert set(empty) == {*STATISTICS, "writable"}
-    await engine.commit(1024, "p", ["row"], put(bytes(100_000)))
+    await engine.commit(1024, "p", changing(["row"], put(bytes(100_000))))
     assert engine.statistics()["memtable_bytes"] >= empty["memtable_bytes"] + 100_000
     assert engine.statistics()["keys_estimate"] > empty["keys_estimate"]
     await engine.close()

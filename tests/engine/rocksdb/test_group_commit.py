@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.engine.contract import CommitFunction, EngineError, EngineUnavailableError, SpaceDroppedError
+from lazulite.engine.commit import Change, changing
+from lazulite.engine.contract import EngineError, EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import (
     STORE_ERRORS,
@@ -80,13 +81,13 @@ def _failpoints() -> Failpoints:
 async def _engine(tmp_path: Path, failpoints: Failpoints) -> AsyncIterator[RocksEngine]:
     engine = RocksEngine.open(tmp_path / "store", system_clock, SMALL, failpoints=failpoints)
     for row in ROWS:
-        await engine.commit(1, "p", [row], write({row: OLD}))
+        await engine.commit(1, "p", changing([row], write({row: OLD})))
     yield engine
     failpoints.armed.clear()
     await engine.close()
 
 
-def write(changes: Mapping[str, bytes | None]) -> CommitFunction:
+def write(changes: Mapping[str, bytes | None]) -> Change:
     return lambda current, timestamp: changes
 
 
@@ -101,9 +102,9 @@ class Seen:
         return {"a": b"seen"}
 
 
-async def begun(engine: RocksEngine, decide: CommitFunction, rows: Sequence[str] = ROWS) -> asyncio.Task[int]:
+async def begun(engine: RocksEngine, decide: Change, rows: Sequence[str] = ROWS) -> asyncio.Task[int]:
     """Return a commit that has read its first row, and not its last."""
-    commit = asyncio.create_task(engine.commit(1, "p", rows, decide))
+    commit = asyncio.create_task(engine.commit(1, "p", changing(rows, decide)))
     await asyncio.sleep(0)
     return commit
 
@@ -117,7 +118,7 @@ async def test_a_commit_of_large_rows_lets_others_run_between_its_reads(engine: 
             iterations += 1
             await asyncio.sleep(0)
 
-    await asyncio.gather(engine.commit(1, "p", ROWS, seen), count())
+    await asyncio.gather(engine.commit(1, "p", changing(ROWS, seen)), count())
     assert seen.values == [[OLD] * 5]
     assert iterations >= len(ROWS)
     assert await engine.get(1, "p", "a") == b"seen"
@@ -139,10 +140,10 @@ async def test_a_change_that_is_durable_before_the_last_read_is_seen(
         await (durable.wait() if asyncio.current_task() is commit else sleep(seconds))
 
     monkeypatch.setattr(asyncio, "sleep", held)
-    commit = asyncio.create_task(engine.commit(1, "p", ROWS, seen))
+    commit = asyncio.create_task(engine.commit(1, "p", changing(ROWS, seen)))
     await sleep(0)
-    await engine.commit(1, "p", ["a"], write({"a": b"new"}))
-    await engine.commit(1, "p", ["a"], write({"a": b"newer"}))
+    await engine.commit(1, "p", changing(["a"], write({"a": b"new"})))
+    await engine.commit(1, "p", changing(["a"], write({"a": b"newer"})))
     durable.set()
     await commit
     assert seen.values == [[b"newer", OLD, OLD, OLD, OLD]]
@@ -150,7 +151,7 @@ async def test_a_change_that_is_durable_before_the_last_read_is_seen(
 
 async def test_a_row_named_twice_is_shown_twice(engine: RocksEngine) -> None:
     seen = Seen()
-    await engine.commit(1, "p", ["a", "b", "a"], seen)
+    await engine.commit(1, "p", changing(["a", "b", "a"], seen))
     assert seen.values == [[OLD] * 3]
 
 
@@ -167,7 +168,7 @@ async def test_a_drop_between_two_reads_rejects_the_commit(engine: RocksEngine) 
 async def test_a_commit_that_read_what_was_rejected_is_rejected(engine: RocksEngine, failpoints: Failpoints) -> None:
     failpoints.fail("before_write", "Result incomplete: Write stall")
     seen = Seen()
-    first = asyncio.create_task(engine.commit(1, "p", ["a"], write({"a": bytes(200)})))
+    first = asyncio.create_task(engine.commit(1, "p", changing(["a"], write({"a": bytes(200)}))))
     await asyncio.sleep(0)
     with engine._lifecycle.opened().group_commit.read_ahead() as reads:
         reads.add(b"key", b"never")
@@ -177,7 +178,7 @@ async def test_a_commit_that_read_what_was_rejected_is_rejected(engine: RocksEng
             reads.values([b"key"])
     failpoints.armed.clear()
     await writable_again(engine)
-    await engine.commit(1, "p", ROWS, seen)
+    await engine.commit(1, "p", changing(ROWS, seen))
     assert seen.values == [[OLD] * 5]
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from rocksdict import ReadOptions
 
-from lazulite.engine.contract import LISTED, CommitFunction, EngineError, EngineUnavailableError, KeyRange
+from lazulite.engine.commit import Change, changing
+from lazulite.engine.contract import LISTED, EngineError, EngineUnavailableError, KeyRange
 from lazulite.engine.key_encoding import INDEX_START, META_PREFIX, encode_key, index_key
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.inspection import inspect
@@ -20,12 +21,12 @@ SMALL = RocksSettings(write_bytes_max=4096, recovery_retry_seconds=0.001)
 ALL = KeyRange(("", ""), None)
 
 
-def write(rows: Mapping[str, bytes | None]) -> CommitFunction:
+def write(rows: Mapping[str, bytes | None]) -> Change:
     return lambda current, timestamp: rows
 
 
 async def put(engine: RocksEngine, space: int, rows: Mapping[str, bytes | None]) -> None:
-    await engine.commit(space, "p", list(rows), write(rows))
+    await engine.commit(space, "p", changing(list(rows), write(rows)))
 
 
 def stored(engine: RocksEngine) -> list[bytes]:

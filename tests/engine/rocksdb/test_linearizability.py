@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDroppedError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.options import RocksSettings
@@ -159,7 +160,7 @@ class History:
             row = b"%d %d %b" % (base.version + 1 if base else 1, commit, bytes(700_000 if kind == "large" else 0))
             return dict.fromkeys(rows, row)
 
-        task = asyncio.ensure_future(self.engine.commit(space, partition, rows, decide))
+        task = asyncio.ensure_future(self.engine.commit(space, partition, changing(rows, decide)))
         if kind == "cancel":
             await asyncio.sleep(0)
             task.cancel()

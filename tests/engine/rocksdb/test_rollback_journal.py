@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDroppedError
 from lazulite.engine.rocksdb import rollback_journal
 from lazulite.engine.rocksdb.data_directory import DataDirectory
@@ -42,7 +43,7 @@ def _failpoints() -> Failpoints:
 async def _engine(tmp_path: Path, failpoints: Failpoints) -> AsyncIterator[RocksEngine]:
     engine = RocksEngine.open(tmp_path / "store", system_clock, SMALL, failpoints=failpoints)
     for row, value in OLD.items():
-        await engine.commit(1, "p", [row], lambda current, timestamp, row=row, value=value: {row: value})  # type: ignore[misc]  # binds
+        await engine.commit(1, "p", changing([row], lambda current, timestamp, row=row, value=value: {row: value}))  # type: ignore[misc]  # binds
     yield engine
     failpoints.armed.clear()
     await engine.close()
@@ -88,7 +89,7 @@ async def test_a_group_is_whole_or_absent_wherever_a_process_ends(
         shutil.copytree(tmp_path / "store", stores[-1])
 
     failpoints.armed = {"before_write": Counted(keep), "after_sync": Counted(keep)}
-    await engine.commit(1, "p", ROWS, change)
+    await engine.commit(1, "p", changing(ROWS, change))
     failpoints.armed.clear()
     assert len(stores) == 2 * BATCHES
     kept = []
@@ -112,11 +113,11 @@ async def test_a_group_that_fails_is_whole_or_absent_and_does_no_later_harm(
 
     failpoints.armed[point] = Counted(fail)
     with pytest.raises(EngineUnavailableError):
-        await engine.commit(1, "p", ROWS, change)
+        await engine.commit(1, "p", changing(ROWS, change))
     await writable_again(engine)
     found = await rows_of(engine)
     assert found == (NEW if number == BATCHES and point != "before_write" else OLD)
-    await engine.commit(1, "p", ["00"], lambda current, timestamp: {"00": b"later"})
+    await engine.commit(1, "p", changing(["00"], lambda current, timestamp: {"00": b"later"}))
     shutil.copytree(tmp_path / "store", tmp_path / "killed")
     assert await rows_at(tmp_path / "killed") == dict(sorted({**found, "00": b"later"}.items()))
 
@@ -125,7 +126,7 @@ async def test_no_reader_sees_a_part_of_a_group(engine: RocksEngine, failpoints:
     writes = Counted(lambda _: None)
     failpoints.armed["before_write"] = writes
     seen: set[int] = set()
-    commit = asyncio.create_task(engine.commit(1, "p", ROWS, change))
+    commit = asyncio.create_task(engine.commit(1, "p", changing(ROWS, change)))
     while True:
         before = writes.calls
         rows = await rows_of(engine)
@@ -146,9 +147,11 @@ async def test_a_stall_within_a_group_rejects_it_and_does_no_harm(engine: RocksE
             raise Exception("Result incomplete: Write stall")
 
     failpoints.armed["before_write"] = Counted(stall)
-    first = asyncio.create_task(engine.commit(1, "p", ROWS, change))
+    first = asyncio.create_task(engine.commit(1, "p", changing(ROWS, change)))
     await asyncio.sleep(0)
-    builds_on_it = asyncio.create_task(engine.commit(1, "p", ["00"], lambda current, timestamp: {"00": b"later"}))
+    builds_on_it = asyncio.create_task(
+        engine.commit(1, "p", changing(["00"], lambda current, timestamp: {"00": b"later"}))
+    )
     assert [type(error) for error in await asyncio.gather(first, builds_on_it, return_exceptions=True)] == [
         EngineUnavailableError
     ] * 2
@@ -163,7 +166,7 @@ async def test_a_short_stall_within_a_group_is_waited_out(engine: RocksEngine, f
             raise Exception("Result incomplete: Write stall")
 
     failpoints.armed["before_write"] = Counted(stall)
-    await engine.commit(1, "p", ROWS, change)
+    await engine.commit(1, "p", changing(ROWS, change))
     assert await rows_of(engine) == NEW
 
 
@@ -175,12 +178,12 @@ async def test_a_drop_that_joins_a_large_group_is_a_part_of_it(
             shutil.copytree(tmp_path / "store", tmp_path / "killed")
 
     failpoints.armed["after_sync"] = Counted(keep)
-    commit = asyncio.create_task(engine.commit(1, "p", ROWS, change))
+    commit = asyncio.create_task(engine.commit(1, "p", changing(ROWS, change)))
     drop = asyncio.create_task(engine.drop(1))
     timestamp, _ = await asyncio.gather(commit, drop)
     assert await rows_of(engine) == {}
     with pytest.raises(SpaceDroppedError):
-        await engine.commit(1, "p", ROWS, change)
+        await engine.commit(1, "p", changing(ROWS, change))
     assert await rows_at(tmp_path / "killed") == {}
     assert engine.newest_timestamp == timestamp
 
@@ -193,7 +196,7 @@ async def test_a_rollback_can_be_interrupted(
             shutil.copytree(tmp_path / "store", tmp_path / "killed")
 
     failpoints.armed["before_write"] = Counted(keep)
-    await engine.commit(1, "p", ROWS, change)
+    await engine.commit(1, "p", changing(ROWS, change))
     write = rollback_journal._write
     for number in range(1, 6):
         calls = 0
@@ -222,7 +225,7 @@ async def test_versions_without_a_journal_reject_an_unfinished_group_only(
         shutil.copytree(tmp_path / "store", stores[-1])
 
     failpoints.armed["after_sync"] = Counted(keep)
-    await engine.commit(1, "p", ROWS, change)
+    await engine.commit(1, "p", changing(ROWS, change))
     formats = []
     for store in stores:
         database = Rdict(str(store), Options(raw_mode=True))
@@ -241,7 +244,7 @@ async def test_no_write_is_larger_than_the_bound(engine: RocksEngine, monkeypatc
         return batch
 
     monkeypatch.setattr(rollback_journal.Batch, "encoded", note)
-    await engine.commit(1, "p", ROWS, change)
+    await engine.commit(1, "p", changing(ROWS, change))
     assert len(sizes) == BATCHES
     assert max(sizes) <= SMALL.write_bytes_max
 

@@ -1,12 +1,13 @@
 """What a write tells in advance of what it will do, and merges: done in advance, and as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lazulite.engine.precondition import Expect, Precondition
+from lazulite.engine.commit import Commit, Expect, Precondition, Values
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
 from lazulite.table.model.edm import INT32, INT64, STRING
@@ -20,7 +21,7 @@ from lazulite.table.model.row import (
     encode_properties,
     in_order,
 )
-from lazulite.table.operations.write_decisions import ApplyAll, ApplyOne, EntityWrite, merge_members
+from lazulite.table.operations.write_decisions import EntityWrite, apply_all, apply_one, merge_members
 from tests.table.strategies import keys, properties
 from tests.table.writes import NOW, STORED, writes
 
@@ -31,39 +32,42 @@ def _fits(expected: Precondition, current: bytes | None) -> bool:
     return current is None or expected.timestamp in (None, NOW)
 
 
+def _expected(commit: Commit[int], current: Values | None) -> Sequence[Precondition | None]:
+    assert commit.preconditions is not None
+    return commit.preconditions(current)
+
+
 @given(writes("r"), st.sampled_from([None, STORED]))
-def test_what_is_reported_of_a_write_in_advance_is_what_it_does(write: EntityWrite, current: bytes | None) -> None:
+def test_what_is_decided_on_an_example_is_decided_on_the_row(write: EntityWrite, current: bytes | None) -> None:
     assume(write.condition is None or write.kind.must_exist)  # An If-Match says what kind of write it is.
-    decision = ApplyOne(write)
     try:
-        done = decision([current], NOW + 1)
+        done = apply_one(replace(write)).decide([current], NOW + 1)
     except ServiceError:
         done = None
-    reported = decision.conditional_on(current) if decision.precondition() is None else decision
-    expected = None if reported is None else reported.precondition()
-    if reported is not None and expected is not None and _fits(expected, current):
-        assert done == {"r": reported.value(NOW + 1)}
+    commit = apply_one(write)
+    [expected] = _expected(commit, None)
+    if expected is None:
+        [expected] = _expected(commit, [current])
+    if expected is not None and _fits(expected, current):
+        assert done == commit.decide([expected.example], NOW + 1)
     else:
         assert done is None
 
 
 @given(writes("r"), st.sampled_from([None, STORED]))
-def test_what_was_seen_holds_for_that_row_only(write: EntityWrite, current: bytes | None) -> None:
-    seen = ApplyOne(write).conditional_on(current)
-    assert seen is None or seen.precondition() == (
-        Precondition(Expect.ABSENT) if current is None else Precondition(Expect.PRESENT, timestamp=NOW)
-    )
+def test_a_precondition_given_a_row_holds_for_that_row_only(write: EntityWrite, current: bytes | None) -> None:
+    [expected] = _expected(apply_one(write), [current])
+    assert expected is None or expected[:2] == ((Expect.ABSENT, None) if current is None else (Expect.PRESENT, NOW))
 
 
 @given(st.tuples(writes("a"), writes("b")), st.lists(st.sampled_from([None, STORED]), min_size=2, max_size=2))
-def test_writes_together_report_what_each_does(several: tuple[EntityWrite, ...], current: list[bytes | None]) -> None:
+def test_writes_together_state_what_each_does(several: tuple[EntityWrite, ...], current: list[bytes | None]) -> None:
     assume(all(write.condition is None or write.kind.must_exist for write in several))
-    decision = ApplyAll(several)
-    expected = decision.preconditions()
-    assert (expected is None) == any(write.precondition() is None for write in several)
-    if expected is not None and all(map(_fits, expected, current)):
-        present = [STORED if each.expects is Expect.PRESENT else None for each in expected]
-        assert decision(current, NOW + 1) == decision(present, NOW + 1)
+    commit = apply_all(several)
+    expected = [each for each in _expected(commit, None) if each is not None]
+    assert (len(expected) < 2) == any(write.precondition() is None for write in several)
+    if len(expected) == 2 and all(map(_fits, expected, current)):
+        assert commit.decide(current, NOW + 1) == commit.decide([each.example for each in expected], NOW + 1)
 
 
 OTHER = assemble(NOW + 1, encode_keys("p", "r"), encode_properties({"A": Property(INT32, "2")}))
@@ -83,7 +87,7 @@ def test_a_merge_done_in_advance_is_the_merge(write: EntityWrite, before: bytes 
     finish(write.premerge(before))
     expected = write.precondition()
     if write.premerged is not None and expected is not None and current == before:
-        assert write.value_if_expected(NOW + 2) == done
+        assert _applied(write, expected.example) == done
     assert _applied(write, current) == done
 
 

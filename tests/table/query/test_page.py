@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite.engine.commit import changing
 from lazulite.engine.contract import Engine, JoinedKeys, Key, KeyRange, Slice
 from lazulite.protocol.steps import Steps
 from lazulite.service.routing import QueryLimits
@@ -20,7 +21,7 @@ ALL = [KeyRange(("", ""), None)]
 @pytest.fixture(name="rows", autouse=True)
 async def _rows(engine: Engine) -> list[bytes]:
     names = [f"r{index:04}" for index in range(1200)]
-    await engine.commit(SPACE, "p", names, lambda _, __: {name: name.encode() for name in names})
+    await engine.commit(SPACE, "p", changing(names, lambda _, __: {name: name.encode() for name in names}))
     return [name.encode() for name in names]
 
 

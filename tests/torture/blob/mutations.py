@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
+from typing import TypeVar
 from uuid import UUID
 
 from lazulite.blob.blobs import delete_blob, properties, put_blob, tiers
@@ -20,6 +21,8 @@ from lazulite.blob.pages import put_page
 from lazulite.blob.requests.preconditions import Guarded, LeaseUse, Preconditions
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.tags import blob_tags
+
+T = TypeVar("T")
 
 
 def two_holders() -> None:
@@ -70,23 +73,26 @@ def check_then_commit() -> None:
     """Decide by what is stored before the commit."""
     commit = Partitions.commit
 
-    async def late(partitions: Partitions, space: int, name: str, decide: Decide, rows: Sequence[str] = ()) -> Draft:
-        found: list[Draft] = []
+    async def late(
+        partitions: Partitions, space: int, name: str, decide: Decide[T], rows: Sequence[str] = ()
+    ) -> tuple[Draft, T]:
+        found: list[tuple[Draft, T]] = []
 
         def look(draft: Draft) -> None:
-            decide(draft)
-            found[:] = [draft]
+            found[:] = [(draft, decide(draft))]
             raise _LookedError
 
         with suppress(_LookedError):
             await commit(partitions, space, name, look, rows)
+        early, result = found[0]
 
-        def write(draft: Draft) -> None:
-            draft.ledger = found[0].ledger
-            draft.changes = found[0].changes  # type: ignore[method-assign]  # That is the mutation.
+        def write(draft: Draft) -> T:
+            draft.ledger = early.ledger
+            draft.changes = early.changes  # type: ignore[method-assign]  # That is the mutation.
+            return result
 
         await asyncio.sleep(0)
-        return await commit(partitions, space, name, write, [*found[0]._values])
+        return await commit(partitions, space, name, write, [*early._values])
 
     Partitions.commit = late  # type: ignore[method-assign, assignment]
 

@@ -5,15 +5,20 @@ They change the engine's classes in a running program, see `tests/torture/mutati
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
-from lazulite.engine.contract import CommitFunction, JoinedKeys, KeyRange, Slice, Unknown
+from lazulite.engine.commit import Commit, Decision, Needs, Values, put_rows
+from lazulite.engine.contract import JoinedKeys, KeyRange, Slice, Unknown
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.postgres import partition_io as changes
 from lazulite.engine.postgres.sql_statements import APPLY
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import Bounds, CommitGroup, GroupCommit
 from tests.torture.variants import slow_syncs
+
+T = TypeVar("T")
 
 
 def read_what_is_not_written() -> None:
@@ -48,36 +53,36 @@ def read_stale() -> None:
 
 def check_then_write() -> None:
     """Judge If-Match by what was read before, and write in a later turn of the loop."""
-    commit = RocksEngine.commit
+    plain = RocksEngine.commit
 
-    async def late_commit(
-        self: RocksEngine, space: int, partition: str, rows: Sequence[str], decide: CommitFunction
-    ) -> int:
-        current = [await self.get(space, partition, row) for row in rows]
+    async def late_commit(self: RocksEngine, space: int, partition: str, commit: Commit[T]) -> T:
+        current = [await self.get(space, partition, row) for row in commit.rows]
         await asyncio.sleep(0)
-        return await commit(self, space, partition, rows, lambda _, timestamp: decide(current, timestamp))
+        late = replace(commit, decide=lambda _, timestamp: commit.decide(current, timestamp))
+        return await plain(self, space, partition, late)
 
     RocksEngine.commit = late_commit  # type: ignore[method-assign]
 
 
 def commit_twice() -> None:
     """Write the first row of a transaction in one commit, and the others in the next."""
-    commit = RocksEngine.commit
+    plain = RocksEngine.commit
 
-    async def torn_commit(
-        self: RocksEngine, space: int, partition: str, rows: Sequence[str], decide: CommitFunction
-    ) -> int:
+    async def torn_commit(self: RocksEngine, space: int, partition: str, commit: Commit[T]) -> T:
         rest: dict[str, bytes | None] = {}
 
-        def first(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
-            changes = dict(decide(current, timestamp))
-            rest.update({row: changes.pop(row) for row in rows[1:] if row in changes})
-            return changes
+        def first(current: Values, timestamp: int) -> Decision[T] | Needs[T]:
+            decision = commit.decide(current, timestamp)
+            if isinstance(decision, Needs):
+                return decision
+            changes = dict(decision.changes)
+            rest.update({row: changes.pop(row) for row in commit.rows[1:] if row in changes})
+            return Decision(changes, decision.result)
 
-        timestamp = await commit(self, space, partition, rows, first)
+        result = await plain(self, space, partition, replace(commit, decide=first))
         if rest:
-            await commit(self, space, partition, rows, lambda *_: rest)
-        return timestamp
+            await plain(self, space, partition, put_rows(rest))
+        return result
 
     RocksEngine.commit = torn_commit  # type: ignore[method-assign]
 

@@ -7,20 +7,23 @@ The primary is a whole server; it starts its workers by the command above, which
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from lazulite.app import worker
 from lazulite.app.registry import SPACES
-from lazulite.engine.contract import CommitFunction
+from lazulite.engine.commit import Commit
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Message
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.server.server import Sockets
 
+T = TypeVar("T")
+
 
 def cache_rows() -> None:
     """Cache entities in the worker; only the worker's own writes evict them."""
     cached: dict[tuple[int, str, str], bytes | None] = {}
-    get, commit = RemoteEngine.get, RemoteEngine.commit
+    get, plain = RemoteEngine.get, RemoteEngine.commit
 
     async def get_cached(self: RemoteEngine, space: int, partition: str, row: str) -> bytes | None:
         if space in SPACES.watched:
@@ -30,11 +33,11 @@ def cache_rows() -> None:
             cached[key] = await get(self, *key)
         return cached[key]
 
-    async def evict(self: RemoteEngine, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def evict(self: RemoteEngine, space: int, partition: str, commit: Commit[T]) -> T:
         try:
-            return await commit(self, space, partition, rows, decide)
+            return await plain(self, space, partition, commit)
         finally:
-            for row in rows:
+            for row in commit.rows:
                 cached.pop((space, partition, row), None)
 
     RemoteEngine.get = get_cached  # type: ignore[method-assign]  # That is the mutation.

@@ -1,11 +1,13 @@
 """Mutations that kill -9 must bring to light."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from rocksdict import WriteOptions
 
-from lazulite.engine.contract import CommitFunction
+from lazulite.engine.commit import Commit, Decision, Needs, Values, put_rows
 from lazulite.engine.rocksdb import database
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import Bounds, CommitGroup, GroupCommit
@@ -14,6 +16,8 @@ from lazulite.table.catalog import Catalog, Table
 
 WRITTEN_AFTER_SECONDS = 0.02
 """A few commits on any machine, so that the first kills lose some."""
+
+T = TypeVar("T")
 
 
 def answer_from_memory() -> None:
@@ -48,21 +52,22 @@ def write_halves() -> None:
     """Write a transaction in two commits, and answer after the second."""
     commit = RocksEngine.commit
 
-    async def halves(
-        engine: RocksEngine, space: int, partition: str, rows: Sequence[str], decide: CommitFunction
-    ) -> int:
+    async def halves(engine: RocksEngine, space: int, partition: str, given: Commit[T]) -> T:
         rest: dict[str, bytes | None] = {}
 
-        def first(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
-            changes = list(decide(current, timestamp).items())
+        def first(current: Values, timestamp: int) -> Decision[T] | Needs[T]:
+            decision = given.decide(current, timestamp)
+            if isinstance(decision, Needs):
+                return decision
+            changes = list(decision.changes.items())
             half = (len(changes) + 1) // 2
             rest.update(changes[half:])
-            return dict(changes[:half])
+            return Decision(dict(changes[:half]), decision.result)
 
-        timestamp = await commit(engine, space, partition, rows, first)
+        result = await commit(engine, space, partition, replace(given, decide=first))
         if rest:
-            await commit(engine, space, partition, list(rest), lambda _, __: rest)
-        return timestamp
+            await commit(engine, space, partition, put_rows(rest))
+        return result
 
     _replace(RocksEngine, commit=halves)
 
@@ -79,7 +84,7 @@ def forget_drops() -> None:
     async def create_over(catalog: Catalog, account: str, name: str) -> Table:
         row = name.lower()
         if (account, row) in gone:
-            await catalog._change(account, row, lambda _: {row: None})
+            await catalog._change(account, row, lambda _: Decision({row: None}, None))
             del gone[account, row]
         return await create(catalog, account, name)
 

@@ -1,18 +1,18 @@
 """Servers that break one promise of queues each, which the campaigns of queues must find."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
+from lazulite.engine.commit import Decision, Values
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Catalog, Queue
 from lazulite.queue.messages import HeldPlaces, Messages
 from lazulite.queue.model import message, shard
 from lazulite.queue.model.message import Message, Place, Receipt
-from lazulite.queue.model.moves import STATE_ROW, MoveMessages, read_state
+from lazulite.queue.model.moves import STATE_ROW, MoveMessages, ShardState, read_state
 from lazulite.queue.model.shard import Head, Shard
 
-_decide = MoveMessages.__call__
-Rows = Mapping[str, bytes | None]
+_decide = MoveMessages.decide
 
 
 def visible_early() -> None:
@@ -33,14 +33,14 @@ def count_no_dequeue() -> None:
 def move_whatever_is_there() -> None:
     """A commit moves a message from wherever the caller believes it to be."""
 
-    def decide(self: MoveMessages, current: Sequence[bytes | None], timestamp: int) -> Rows:
+    def decide(self: MoveMessages, current: Values, timestamp: int) -> Decision[ShardState]:
         believed = list(current)
         for before in self._befores:
             if before is not None:
                 believed[before[0]] = before[1]
         return _decide(self, believed, timestamp)
 
-    _replace(MoveMessages, __call__=decide)
+    _replace(MoveMessages, decide=decide)
 
 
 def hand_out_twice() -> None:
@@ -90,27 +90,26 @@ def floor_above() -> None:
 def barrier_forgotten() -> None:
     """The barrier is not stored, and the floor is; so rows are written below the floor when the clock has gone back."""
 
-    def decide(self: MoveMessages, current: Sequence[bytes | None], timestamp: int) -> Rows:
+    def decide(self: MoveMessages, current: Values, timestamp: int) -> Decision[ShardState]:
         state = read_state(current[0])
         self.lowest = max(self.lowest, state.barrier)
         return _decide(self, current, timestamp)
 
-    _replace(MoveMessages, __call__=decide)
+    _replace(MoveMessages, decide=decide)
     _replace(Shard, present=lambda self: self._present())
 
 
 def count_no_deletion() -> None:
     """The number of messages never falls."""
 
-    def decide(self: MoveMessages, current: Sequence[bytes | None], timestamp: int) -> Rows:
-        changes = dict(_decide(self, current, timestamp))
-        before, after = read_state(current[0]), changes.get(STATE_ROW)
-        if after is not None:
-            state = read_state(after)
-            changes[STATE_ROW] = state._replace(messages=max(state.messages, before.messages)).value
-        return changes
+    def decide(self: MoveMessages, current: Values, timestamp: int) -> Decision[ShardState]:
+        changes, after = _decide(self, current, timestamp)
+        if STATE_ROW not in changes:
+            return Decision(changes, after)
+        state = after._replace(messages=max(after.messages, read_state(current[0]).messages))
+        return Decision({**changes, STATE_ROW: state.value}, after)
 
-    _replace(MoveMessages, __call__=decide)
+    _replace(MoveMessages, decide=decide)
 
 
 def clear_nothing() -> None:

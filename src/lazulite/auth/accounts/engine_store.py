@@ -8,11 +8,11 @@ Invariants:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.document import Accounts, AccountsError, Change, read_accounts, write_accounts
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.contract import Engine, EngineError, Key
 from lazulite.records.spaces import ACCOUNTS, Space
 
@@ -59,15 +59,12 @@ class AccountRow:
             AccountsError: `change` raised it, or they cannot be read.
             EngineError: the database cannot be read or written.
         """
-        accounts: Accounts = {}
 
-        def rewritten(current: bytes | None) -> Mapping[str, bytes | None]:
-            nonlocal accounts
+        def rewrite(current: bytes | None) -> Decision[Accounts]:
             accounts = change(self.decode(current))
-            return {ROW: write_accounts(accounts)}
+            return Decision({ROW: write_accounts(accounts)}, accounts)
 
-        await update_row(self._engine, ACCOUNTS, PARTITION, ROW, rewritten)
-        return accounts
+        return await self._engine.commit(ACCOUNTS, PARTITION, change_row(ROW, rewrite))
 
     async def read(self) -> bytes | None:
         """Return what is stored; None: never anything."""

@@ -11,15 +11,15 @@ import asyncio
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.delegation.key import SECRET_BYTES, Secret
 from lazulite.auth.delegation.user import DelegatingUser, row_of
 from lazulite.auth.grant import Identity
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.contract import Clock, Engine, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
@@ -33,6 +33,7 @@ _NOTED_MAX = 4096
 _NOTED_TICKS = 60 * TICKS_PER_SECOND
 """How long the roles of a token need not be compared with the stored ones again."""
 
+T = TypeVar("T")
 Secrets: TypeAlias = tuple[Secret, ...]
 
 
@@ -137,12 +138,12 @@ class DelegationStore:
             newest = await self._add_secret(account, now)
         row = self._row(identity.oid, identity.tid)
 
-        def keep_user(current: bytes | None) -> Mapping[str, bytes | None]:
+        def keep_user(current: bytes | None) -> Decision[None]:
             if current is None:
-                return {row: DelegatingUser(identity, until).to_bytes()}
+                return Decision({row: DelegatingUser(identity, until).to_bytes()}, None)
             known = DelegatingUser.from_bytes(current)
             known = DelegatingUser(known.renewed(identity).identity, max(known.until, until))
-            return {} if (value := known.to_bytes()) == current else {row: value}
+            return Decision({} if (value := known.to_bytes()) == current else {row: value}, None)
 
         await self._change(account, row, keep_user)
         return newest
@@ -162,10 +163,10 @@ class DelegationStore:
         if known is not None and known.renewed(identity) != known:
             row = self._row(identity.oid, identity.tid)
 
-            def renew(current: bytes | None) -> Mapping[str, bytes | None]:
+            def renew(current: bytes | None) -> Decision[None]:
                 if current is None:
-                    return {}
-                return {row: DelegatingUser.from_bytes(current).renewed(identity).to_bytes()}
+                    return Decision({}, None)
+                return Decision({row: DelegatingUser.from_bytes(current).renewed(identity).to_bytes()}, None)
 
             await self._change(account, row, renew)
         self._noted.put((account, identity), now)
@@ -174,16 +175,15 @@ class DelegationStore:
         """Add a secret, unless another process just did; remove the expired ones, and forget users without keys."""
         row = self._service + _SECRETS
         fresh = Secret(max(now, self._since(account)), self._random_bytes(SECRET_BYTES))
-        added = fresh
 
-        def add(current: bytes | None) -> Mapping[str, bytes | None]:
-            nonlocal added
+        def add(current: bytes | None) -> Decision[Secret]:
             kept = () if current is None else self._in_force(_read_secrets(current), account, now)
             young = [each for each in kept if each.makes_keys(now)]
-            added = max(young, key=_created, default=fresh)
-            return {} if young else {row: _write_secrets((*kept, fresh))}
+            if young:
+                return Decision({}, max(young, key=_created))
+            return Decision({row: _write_secrets((*kept, fresh))}, fresh)
 
-        await self._change(account, row, add)
+        added = await self._change(account, row, add)
         await self._forget_users(account, now)
         return added
 
@@ -198,9 +198,9 @@ class DelegationStore:
                         expired.append(part.key(index)[1])
         for row in expired:
 
-            def forget(current: bytes | None, row: str = row) -> Mapping[str, bytes | None]:
+            def forget(current: bytes | None, row: str = row) -> Decision[None]:
                 is_over = current is not None and DelegatingUser.from_bytes(current).until < now
-                return {row: None} if is_over else {}
+                return Decision({row: None} if is_over else {}, None)
 
             await self._change(account, row, forget)
 
@@ -232,11 +232,9 @@ class DelegationStore:
         value = self._cache.get(key)
         return await self._cache.renewed(key, read) if value is None else value
 
-    async def _change(
-        self, account: str, row: str, change: Callable[[bytes | None], Mapping[str, bytes | None]]
-    ) -> None:
+    async def _change(self, account: str, row: str, change: Callable[[bytes | None], Decision[T]]) -> T:
         with self._cache.changing((account, row)):
-            await update_row(self._engine, DELEGATIONS, account, row, change)
+            return await self._engine.commit(DELEGATIONS, account, change_row(row, change))
 
 
 def _created(secret: Secret) -> int:

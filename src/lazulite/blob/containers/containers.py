@@ -66,7 +66,7 @@ async def set_metadata(call: Call) -> Response:
         return replace(container, metadata=metadata, modified=max(now, container.modified + 1))
 
     return Response(
-        200, version_headers(await call.context.catalog.change(call.account, call.resource.container, change))
+        200, version_headers(await call.context.catalog.update(call.account, call.resource.container, change))
     )
 
 
@@ -91,7 +91,7 @@ async def set_acl(call: Call) -> Response:
         return replace(container, policies=policies, public_access=public_access, modified=modified)
 
     return Response(
-        200, version_headers(await call.context.catalog.change(call.account, call.resource.container, change))
+        200, version_headers(await call.context.catalog.update(call.account, call.resource.container, change))
     )
 
 

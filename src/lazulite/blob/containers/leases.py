@@ -54,7 +54,7 @@ async def lease_container(call: Call) -> Response:
         last[:] = [leased(lambda: action(container.lease, now), "Container")]
         return replace(container, lease=last[0].lease)
 
-    container = await call.context.catalog.change(call.account, call.resource.container, apply)
+    container = await call.context.catalog.update(call.account, call.resource.container, apply)
     return Response(last[0].status, [*version_headers(container), *last[0].headers])
 
 

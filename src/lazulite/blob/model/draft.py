@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.ledger import Ledger, read_ledger
@@ -101,5 +102,8 @@ class Draft:
             raise RowNeededError(row)
 
 
-Decide = Callable[[Draft], None]
-"""Changes a draft, or rejects the commit by an exception. Pure but for the draft, and quick; it may run again."""
+T = TypeVar("T")
+
+Decide: TypeAlias = Callable[[Draft], T]
+"""Changes a draft and returns its result, or rejects the commit by an exception. Pure but for the draft, and quick; it
+may run again."""

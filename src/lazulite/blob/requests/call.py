@@ -123,7 +123,7 @@ def make_context(dependencies: ServiceDependencies) -> Context:
         raise ValueError("the Blob service needs a store for contents")
     shared = dependencies.shared("blob")
     present = None if dependencies.present is None else until_9999(dependencies.present)
-    partitions = Partitions(engine, shared["clock"], remote=dependencies.primary is not None, present=present)
+    partitions = Partitions(engine, shared["clock"], present=present)
     garbage = Garbage(engine, contents, partitions, shared["clock"])
     return Context(
         **shared,
@@ -182,8 +182,8 @@ class Call(ServiceCall[Context, Resource]):
             return snapshot_row(read_time("snapshot", snapshot))
         return version_row(read_time("versionid", version)) if version else CURRENT
 
-    async def commit(self, container: Container, decide: Decide, *rows: str) -> Draft:
-        """Change the addressed blob; see `Changes.commit`."""
+    async def commit(self, container: Container, decide: Decide[T], *rows: str) -> T:
+        """Change the addressed blob; return the result of `decide`. See `Changes.commit`."""
         return await self.context.changes.commit((container.space, self.resource.blob), decide, *rows)
 
     async def decide_early(self, container: Container, decide: Callable[[Draft], object], *rows: str) -> None:

@@ -5,7 +5,7 @@ that was deleted and can be restored has another row (`Container.row`).
 """
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Self
@@ -14,7 +14,7 @@ from uuid import UUID
 from lazulite.blob.model.blob import etag_of
 from lazulite.blob.model.conditions import Validators
 from lazulite.blob.model.lease import Lease
-from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError
+from lazulite.engine.commit import Decision, compare_and_swap
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine, KeyRange
 from lazulite.protocol.errors import ServiceError
@@ -114,17 +114,6 @@ class Catalog(ResourceCatalog[Container]):
             raise ServiceError("ContainerAlreadyExists")
         return added
 
-    async def change(self, account: str, name: str, changed: Callable[[Container], Container]) -> Container:
-        """Change a container as `update` does; return it as it is then. Raises as `update`."""
-        last: list[Container] = []
-
-        def note(container: Container) -> Container:
-            last[:] = [changed(container)]
-            return last[0]
-
-        await self.update(account, name, note)
-        return last[0]
-
     async def delete_if(
         self,
         account: str,
@@ -151,11 +140,11 @@ class Catalog(ResourceCatalog[Container]):
             await self._replace(account, name, remove)
             return
 
-        def keep(container: Container) -> Mapping[str, bytes | None]:
+        def keep(container: Container) -> Decision[None]:
             check(container)
             now = self._clock()
             deleted = replace(container, lease=None, deleted=now, expires=keep_until(now))
-            return {name: None, deleted.row: deleted.to_bytes()}
+            return Decision({name: None, deleted.row: deleted.to_bytes()}, None)
 
         await self._change_present(account, name, keep)
 
@@ -189,12 +178,10 @@ class Catalog(ResourceCatalog[Container]):
         restored = replace(
             deleted, name=target, deleted=0, expires=0, modified=max(self._clock(), deleted.modified + 1)
         )
-        swap = CompareAndSwapRows([stored, None], {row: None, target: restored.to_bytes()})
+        swap = compare_and_swap({row: stored, target: None}, {row: None, target: restored.to_bytes()})
         with self._cache.changing((account, target)):
-            try:
-                await self._engine.commit(self.space, account, [row, target], swap)
-            except RowChangedError:
-                raise ServiceError("ContainerAlreadyExists") from None
+            if not await self._engine.commit(self.space, account, swap):
+                raise ServiceError("ContainerAlreadyExists")
 
     async def remove_expired(self) -> None:
         """Remove for ever the deleted containers that cannot be restored any more. Raises `EngineError`."""

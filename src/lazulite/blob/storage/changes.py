@@ -3,11 +3,15 @@
 Invariant: a container is announced to `Garbage` before the first commit that makes garbage in it.
 """
 
+from typing import TypeVar
+
 from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.readers import Partition
 from lazulite.engine.contract import EngineError
+
+T = TypeVar("T")
 
 
 class Changes:
@@ -22,26 +26,30 @@ class Changes:
         self._partitions = partitions
         self._garbage = garbage
 
-    async def commit(self, partition: Partition, decide: Decide, *rows: str) -> Draft:
-        """Change a partition; see `Partitions.commit`. Garbage that the change makes is deleted afterwards."""
+    async def commit(self, partition: Partition, decide: Decide[T], *rows: str) -> T:
+        """Change a partition; return the result of `decide`. See `Partitions.commit`.
+
+        Garbage that the change makes is deleted afterwards.
+        """
         space, name = partition
         if self._garbage.is_announced(space):
-            draft = await self._partitions.commit(space, name, decide, rows)
+            draft, result = await self._partitions.commit(space, name, decide, rows)
         else:
 
-            def cautious(draft: Draft) -> None:
-                decide(draft)
+            def cautious(draft: Draft) -> T:
+                result = decide(draft)
                 if draft.new_garbage:
                     raise _UnannouncedGarbageError
+                return result
 
             try:
-                draft = await self._partitions.commit(space, name, cautious, rows)
+                draft, result = await self._partitions.commit(space, name, cautious, rows)
             except _UnannouncedGarbageError:
                 await self._garbage.announce(space)
-                draft = await self._partitions.commit(space, name, decide, rows)
+                draft, result = await self._partitions.commit(space, name, decide, rows)
         if draft.ledger.garbage:
             self._garbage.begin(partition)
-        return draft
+        return result
 
 
 class _UnannouncedGarbageError(EngineError):

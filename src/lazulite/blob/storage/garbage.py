@@ -26,7 +26,7 @@ from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.readers import Partition, Readers
 from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
-from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError, update_row
+from lazulite.engine.commit import compare_and_swap, put_rows
 from lazulite.engine.content.contract import ContentId, ContentStore, Owner
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
 from lazulite.protocol.clock import TICKS_PER_DAY
@@ -79,7 +79,7 @@ class Garbage:
         """Note durably that a container may have garbage."""
         now, row = self._clock(), str(space)
         value = now.to_bytes(_BYTES, "big")
-        await update_row(self._engine, UNTIDY_CONTAINERS, _PARTITION, row, lambda _: {row: value})
+        await self._engine.commit(UNTIDY_CONTAINERS, _PARTITION, put_rows({row: value}))
         self._announced[space] = now
 
     def begin(self, partition: Partition) -> None:
@@ -109,8 +109,7 @@ class Garbage:
         for row, value in await self._untidy_containers():
             is_old = self._clock() >= int.from_bytes(value, "big") + 2 * ANNOUNCED_TICKS
             if await self._search_container(int(row)) == 0 and is_old:
-                with suppress(RowChangedError):
-                    await self._engine.commit(UNTIDY_CONTAINERS, _PARTITION, [row], CompareAndSwap(value, {row: None}))
+                await self._engine.commit(UNTIDY_CONTAINERS, _PARTITION, compare_and_swap({row: value}, {row: None}))
 
     async def _search_container(self, space: int) -> int:
         """Delete the garbage of a container, partition by partition; return how many had some. Rows are jumped over."""
@@ -169,10 +168,9 @@ class Garbage:
         self, partition: Partition, rows: Sequence[str], live: AbstractSet[ContentId]
     ) -> Collection[str]:
         """Delete rows. Their contents become garbage by themselves, except live ones; return them."""
-        deleted: dict[str, None] = {}
 
-        def delete(draft: Draft) -> None:
-            deleted.clear()
+        def delete(draft: Draft) -> Collection[str]:
+            deleted: dict[str, None] = {}
             for row in rows:
                 value = draft.value(row)
                 if value is None:
@@ -182,9 +180,9 @@ class Garbage:
                 deleted.update((f"{CONTENT}{each.number}", None) for each in alone)
             for content in deleted:
                 draft.ledger = draft.ledger.discard(content)
+            return deleted
 
-        await self._partitions.commit(*partition, delete, rows)
-        return deleted
+        return (await self._partitions.commit(*partition, delete, rows))[1]
 
     async def _delete_contents(self, partition: Partition, contents: Collection[str]) -> None:
         """Delete contents that are garbage by themselves."""

@@ -3,15 +3,18 @@
 Each change is one commit of one partition, so that leases and conditional headers hold whatever runs beside it.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import TypeVar
 
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.draft import Decide, Draft, RowNeededError
 from lazulite.blob.model.rows import CURRENT, LEDGER, VERSION
-from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError
+from lazulite.engine.commit import Commit, Decision, Needs, Values
 from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice
 from lazulite.engine.ordinal import after_prefix
+
+T = TypeVar("T")
 
 
 class Partitions:
@@ -19,16 +22,14 @@ class Partitions:
 
     Args:
         engine: holds the rows.
-        clock: the time, for commits that another process runs.
+        clock: the time, for reads.
         present: the time by which leases and rehydrations end; None: that of the commit.
-        remote: whether the engine is another process, which runs only commit functions that are plain data.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, *, remote: bool, present: Clock | None = None) -> None:
+    def __init__(self, engine: Engine, clock: Clock, *, present: Clock | None = None) -> None:
         self._engine = engine
         self._clock = clock
         self._present = present
-        self._remote = remote
 
     async def get(self, space: int, name: str, row: str = CURRENT) -> Blob | None:
         """Return a blob, snapshot or version, as it is now; None if there is none."""
@@ -73,7 +74,7 @@ class Partitions:
                     found += [part.key(index)[1] for index in range(len(part.values))]
         return found
 
-    async def commit(self, space: int, name: str, decide: Decide, rows: Sequence[str] = ()) -> Draft:
+    async def commit(self, space: int, name: str, decide: Decide[T], rows: Sequence[str] = ()) -> tuple[Draft, T]:
         """Change a partition.
 
         Args:
@@ -84,41 +85,21 @@ class Partitions:
                 costs another try.
 
         Returns:
-            The draft that was committed.
+            The draft that was committed, and the result of `decide`.
 
         Raises:
             SpaceDroppedError: the container was deleted.
             EngineUnavailableError: the outcome may be unknown.
         """
-        named = [LEDGER, CURRENT, *rows]
-        while True:
+        return await self._engine.commit(space, name, self._change([LEDGER, CURRENT, *rows], decide))
+
+    def _change(self, rows: Sequence[str], decide: Decide[T]) -> Commit[tuple[Draft, T]]:
+        def decide_draft(values: Values, now: int) -> Decision[tuple[Draft, T]] | Needs[tuple[Draft, T]]:
+            draft = Draft(rows, values, now, now if self._present is None else self._present())
             try:
-                return await self._commit(space, name, decide, named)
+                result = decide(draft)
             except RowNeededError as needed:
-                named.append(needed.row)
+                return Needs(instead=self._change([*rows, needed.row], decide))
+            return Decision(draft.changes(), (draft, result))
 
-    async def _commit(self, space: int, name: str, decide: Decide, named: Sequence[str]) -> Draft:
-        if self._remote:
-            return await self._swap(space, name, decide, named)
-        drafts: list[Draft] = []
-
-        def run(values: Sequence[bytes | None], now: int) -> Mapping[str, bytes | None]:
-            draft = Draft(named, values, now, now if self._present is None else self._present())
-            decide(draft)
-            drafts[:] = [draft]
-            return draft.changes()
-
-        await self._engine.commit(space, name, named, run)
-        return drafts[0]
-
-    async def _swap(self, space: int, name: str, decide: Decide, named: Sequence[str]) -> Draft:
-        while True:
-            values = [await self._engine.get(space, name, row) for row in named]
-            now = self._clock()
-            draft = Draft(named, values, now, now)
-            decide(draft)
-            try:
-                await self._engine.commit(space, name, named, CompareAndSwapRows(values, draft.changes()))
-            except RowChangedError:
-                continue
-            return draft
+        return Commit(rows, decide_draft)

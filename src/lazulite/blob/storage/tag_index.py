@@ -12,7 +12,7 @@ no row is removed that a commit relies on.
 from collections.abc import Mapping
 
 from lazulite.blob.storage.readers import Partition
-from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError, update_row
+from lazulite.engine.commit import compare_and_swap, put_rows
 from lazulite.engine.contract import Engine, Key
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
@@ -78,8 +78,7 @@ async def index_tags(engine: Engine, partition: Partition, tags: Mapping[str, st
     space, name = partition
     value = now.to_bytes(_BYTES, "big")
     for tag, text in tags.items():
-        row = tag_row(text, name)
-        await update_row(engine, space, tag_partition(tag), row, lambda _, row=row: {row: value})  # type: ignore[misc]
+        await engine.commit(space, tag_partition(tag), put_rows({tag_row(text, name): value}))
     return IndexedTags(tags, now)
 
 
@@ -91,10 +90,7 @@ def is_old(value: bytes, now: int) -> bool:
 async def remove_row(engine: Engine, space: int, key: Key, value: bytes) -> None:
     """Remove an old row whose blob was found without the tag, unless it was written again. Raises `EngineError`."""
     partition, row = key
-    try:
-        await engine.commit(space, partition, [row], CompareAndSwap(value, {row: None}))
-    except RowChangedError:
-        return
+    await engine.commit(space, partition, compare_and_swap({row: value}, {row: None}))
 
 
 def verify_tag_row(key: Key, value: bytes) -> None:

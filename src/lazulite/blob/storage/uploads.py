@@ -10,7 +10,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from lazulite.blob.storage.readers import Partition
-from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.commit import put_rows
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.records.spaces import UPLOADS, Space
@@ -41,7 +41,7 @@ class Uploads:
         """Note durably that a partition is to be looked at on a day. Raises `EngineError`."""
         space, name = partition
         row = f"{space}/{name}"
-        await update_row(self._engine, UPLOADS, f"{_beginning(day)}{_shard(row)}", row, lambda _: {row: b""})
+        await self._engine.commit(UPLOADS, f"{_beginning(day)}{_shard(row)}", put_rows({row: b""}))
 
     async def due(self, day: int) -> AsyncGenerator[Appointment, None]:
         """Yield the appointments up to a day. Raises `EngineError`."""
@@ -55,7 +55,7 @@ class Uploads:
     async def strike_off(self, appointment: Appointment) -> None:
         """Remove an appointment. Raises `EngineError`."""
         partition, row = appointment.key
-        await update_row(self._engine, UPLOADS, partition, row, lambda _: {row: None})
+        await self._engine.commit(UPLOADS, partition, put_rows({row: None}))
 
 
 def day_of(ticks: int) -> int:

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from itertools import count
 
+from lazulite.engine.commit import Plain
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
     Claim,
@@ -17,7 +18,6 @@ from lazulite.engine.content.contract import (
     Owner,
     References,
 )
-from lazulite.engine.remote.channel import Plain
 from lazulite.engine.remote.messages import Primary, Procedure
 
 _CREATE, _WRITE, _SEAL, _DISCARD, _LENGTH, _COPY, _READ, _DELETE, _DROP = (

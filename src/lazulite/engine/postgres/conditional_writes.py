@@ -23,7 +23,9 @@ together.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any, TypeVar
 
+from lazulite.engine.commit import Commit, Decision, Expect, Precondition
 from lazulite.engine.postgres.citus.node_batchers import NodeBatchers
 from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
@@ -37,13 +39,13 @@ from lazulite.engine.postgres.pool import Argument, Pool
 from lazulite.engine.postgres.request_batcher import WEIGHT_MAX, RequestBatcher
 from lazulite.engine.postgres.sql_scripts import Place, RowChange, RowWrite, write_script
 from lazulite.engine.postgres.sql_statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
-from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
 
 _STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
 _LINGER_SECONDS = 0.005
 """A little longer than a statement takes on a fast disk."""
 _TRIES_MAX = 4
 """With a slow clock, a process could find versions above its timestamps for ever."""
+T = TypeVar("T")
 
 
 class ConditionalWrites:
@@ -58,7 +60,7 @@ class ConditionalWrites:
     def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks) -> None:
         self._pool = pool
         self._timestamps = timestamps
-        self._batchers: dict[str, RequestBatcher[PendingWrite, int | None]] = {
+        self._batchers: dict[str, RequestBatcher[PendingWrite, Decision[Any] | None]] = {
             statement: RequestBatcher(
                 partial(self._send, statement),
                 linger_seconds=_LINGER_SECONDS,
@@ -74,7 +76,7 @@ class ConditionalWrites:
             for batcher in self._batchers.values():
                 await batcher.finished()
 
-    async def write(self, pending: PendingWrite) -> int | None:
+    async def write(self, pending: PendingWrite) -> Decision[Any] | None:
         """See `RowWrites`."""
         return await self._batchers[_statement(pending.precondition)](pending)
 
@@ -94,7 +96,7 @@ class ConditionalWrites:
             row.pending.tries += 1
             advanced = -versions[row.pending.partition] in written
             if advanced or row.pending.tries >= _TRIES_MAX:
-                outcomes[at] = row.timestamp if row.timestamp in written else None
+                outcomes[at] = row.decision if row.timestamp in written else None
         return outcomes
 
 
@@ -141,7 +143,7 @@ class ScriptedWrites:
         self._pool = pool
         self._timestamps = timestamps
         self._shards = shards
-        self._batchers: NodeBatchers[PendingWrite, int | None] = NodeBatchers(
+        self._batchers: NodeBatchers[PendingWrite, Decision[Any] | None] = NodeBatchers(
             shards,
             lambda: RequestBatcher(
                 self._send, lambda pending: pending.weight, locks=locks, row=lambda pending: pending.row
@@ -152,7 +154,7 @@ class ScriptedWrites:
         """See `RowWrites`."""
         await self._batchers.finished()
 
-    async def write(self, pending: PendingWrite) -> int | None:
+    async def write(self, pending: PendingWrite) -> Decision[Any] | None:
         """See `RowWrites`."""
         return await self._batchers.of(pending.place.partition_key)(pending)
 
@@ -168,7 +170,7 @@ class ScriptedWrites:
         done = await self._done(list(rows.values()), base)
         for at, row in rows.items():
             if done:
-                outcomes[at] = row.timestamp
+                outcomes[at] = row.decision
             elif len(rows) == 1:
                 outcomes[at] = None
             else:
@@ -214,31 +216,32 @@ class OptimisticCommits:
         self._read_rows: set[tuple[Place, bytes]] = set()
         """The rows whose write depends on a value that was read."""
 
-    async def commit(self, place: Place, row: str, write: ConditionalWrite) -> int | None:
-        """Return the commit timestamp; None if nothing was written, and `partition_commit` has to commit it."""
-        row_key = encode_text(row)
-        precondition = write.precondition()
+    async def commit(self, place: Place, commit: Commit[T]) -> Decision[T] | None:
+        """Return the decision that was written; None if nothing was, and `partition_commit` has to commit."""
+        if commit.preconditions is None or len(commit.rows) != 1 or commit.kept is not None:
+            return None
+        row_key = encode_text(commit.rows[0])
+        [precondition] = commit.preconditions(None)
         if precondition is not None:
-            return await self._write(place, row_key, write, precondition)
+            return await self._write(place, row_key, commit, precondition)
         key = place, index_key(row_key)
         if self._scripts or key in self._read_rows or self._partitions.has(place):
             return None
         self._read_rows.add(key)
         try:
             current = await self._reads.get(place.space, place.partition_key, key[1])
-            conditional = write.conditional_on(current)
-            if conditional is None:
-                return None
-            return await self._write(place, row_key, conditional, conditional.precondition())
+            [precondition] = commit.preconditions([current])
+            return None if precondition is None else await self._write(place, row_key, commit, precondition)
         finally:
             self._read_rows.discard(key)
 
     async def _write(
-        self, place: Place, row_key: bytes, write: ConditionalWrite, precondition: Precondition | None
-    ) -> int | None:
-        if precondition is None or (precondition.deletes and precondition.expects is not Expect.PRESENT):
+        self, place: Place, row_key: bytes, commit: Commit[T], precondition: Precondition
+    ) -> Decision[T] | None:
+        if precondition.deletes and precondition.expects is not Expect.PRESENT:
             return None
         if self._partitions.has(place):
             return None
-        pending = PendingWrite(place, index_key(row_key), long_key(row_key), write, precondition)
-        return await self._writes.write(pending)
+        return await self._writes.write(
+            PendingWrite(place, index_key(row_key), long_key(row_key), commit, precondition)
+        )

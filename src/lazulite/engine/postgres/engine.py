@@ -3,11 +3,11 @@
 A commit takes the first path whose precondition it meets; if that path writes nothing, it takes the last one.
 
     precondition                            path                                             round trips
-    one row, `precondition()` is not None   `conditional_writes`: one statement              1
-    one row, `conditional_on(value)` gives  `point_reads`, then `conditional_writes`         2
-    a write; not with scripts
+    one row, with a precondition            `conditional_writes`: one statement              1
+    one row, with a precondition given its  `point_reads`, then `conditional_writes`         2
+    value; not with scripts
     several rows, begin as expected, and    `partition_commit`: write if the partition's     1
-    one is kept (`expectation`)             version is still that of the kept row
+    one is kept                             version is still that of the kept row
     several rows that may be absent; with   `partition_commit`: write if they are as         1
     scripts                                 expected
     none                                    `partition_commit`: read the partition's         2
@@ -35,11 +35,13 @@ Any number of processes share a database and know of each other only through it.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
+from lazulite.engine.commit import Commit, Needs
+from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import (
     UNKNOWN,
     Clock,
-    CommitFunction,
     EngineUnavailableError,
     KeyRange,
     SpaceDroppedError,
@@ -57,7 +59,8 @@ from lazulite.engine.postgres.scan import PageSlice, scan
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import Place
 from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
-from lazulite.engine.precondition import ConditionalWrite
+
+T = TypeVar("T")
 
 
 class PostgresEngine:
@@ -172,7 +175,7 @@ class PostgresEngine:
 
     # --- writing
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """Commit rows of one partition, see `Engine.commit`."""
         partition_key = encode_text(partition)
         place = Place(space, index_key(partition_key), long_key(partition_key))
@@ -180,11 +183,13 @@ class PostgresEngine:
             components = self._components or await self._started()
             if space in components.drops.closed:
                 raise SpaceDroppedError(f"space {space} was dropped")
-            if isinstance(decide, ConditionalWrite) and len(rows) == 1:
-                timestamp = await components.optimistic.commit(place, rows[0], decide)
-                if timestamp is not None:
-                    return timestamp
-            return await components.partitions.commit(place, rows, decide)
+            decision = await components.optimistic.commit(place, commit)
+            if decision is not None:
+                return decision.result
+            result = await components.partitions.commit(place, commit)
+            if isinstance(result, Needs):
+                return await commit_prepared(self, space, partition, commit, result)
+            return result
 
     async def drop(self, space: int) -> None:
         """Drop a space, see `Engine.drop`."""

@@ -2,13 +2,13 @@
 
 The commits that wait for a partition are decided in their order of arrival, each on the values that the ones before it
 leave. The result is written if the partition's version is still the one that was read with the rows. If it is not,
-another process has committed meanwhile, and everything is read and decided anew. The second attempt locks the version
+another process has committed meanwhile, and everything is read and decided again. The second attempt locks the version
 row first: a process that writes without reading would otherwise always be faster.
 
-Expecting commits are decided without a read if the partition's version and their kept row are known since the last
-commit. The statement that writes checks the version and what the rows begin with. So the values on which
-the commits were decided are those of the moment of the write. If the check fails, or if nothing would be written, the
-rows are read.
+Commits are decided without a read if the partition's version and their kept row are known since the last commit,
+and their preconditions tell what other rows begin with. The statement that writes checks the version and
+these beginnings. So the values on which the commits were decided are those of the moment of the write. If the check
+fails, or if nothing would be written, the rows are read.
 
 Where statements go to one partition each, a commit whose rows may be absent, and that does not depend
 on their values, is sent with their preconditions. If they are not met, the rows are read.
@@ -20,10 +20,10 @@ is forgotten, and kept again after the next commit but one.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from lazulite.engine.contract import CommitFunction, EngineUnavailableError
-from lazulite.engine.expectation import ExpectingCommit
+from lazulite.engine.commit import Commit, Decision, Expect, Needs, Precondition
+from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.errors import copy_for_waiter
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
@@ -31,14 +31,18 @@ from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, 
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
 from lazulite.engine.postgres.pending_write import RowWrites
 from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, RowWrite
-from lazulite.engine.precondition import ConditionalCommit, Expect, Precondition
 
 PARTITIONS_MAX = 4096
 VALUE_BYTES_MAX = 1024
 
 _ROWS_MAX = 200
 """Rows that are committed together, unless one commit has more."""
-_NONE: Mapping[str, bytes] = {}
+T = TypeVar("T")
+
+_Outcome: TypeAlias = Decision[Any] | Needs[Any] | BaseException
+"""Of one commit; an exception is its rejection."""
+_Expected: TypeAlias = Sequence[Precondition | None]
+"""The preconditions of a commit's rows."""
 
 
 class Kept(NamedTuple):
@@ -72,22 +76,30 @@ class KeptRows:
 
 
 @dataclass(slots=True, eq=False)
-class _Commit:
-    rows: Sequence[str]
-    decide: CommitFunction
-    answer: "asyncio.Future[int]"
+class _PendingCommit:
+    commit: Commit[Any]
+    answer: "asyncio.Future[Any]"
     keys: dict[str, bytes] = field(init=False)
     """By row, its index key."""
-    kept_key: bytes = b""
-    """The index key of the row that an expecting commit wants to be kept; empty for other commits."""
-    beginnings: Mapping[str, bytes] = field(default_factory=lambda: _NONE)
-    """What the rows of an expecting commit are expected to begin with."""
 
     def __post_init__(self) -> None:
-        self.keys = {row: index_key(encode_text(row)) for row in self.rows}
-        if isinstance(self.decide, ExpectingCommit):
-            self.kept_key = self.keys[self.decide.kept]
-            self.beginnings = self.decide.beginnings
+        self.keys = {row: index_key(encode_text(row)) for row in self.commit.rows}
+
+    @property
+    def kept_key(self) -> bytes:
+        """The index key of the row that it wants to be kept; empty: none."""
+        kept = self.commit.kept
+        return b"" if kept is None else self.keys[kept]
+
+    def expected(self) -> _Expected:
+        """Return what it expects of its rows without reading them."""
+        preconditions = self.commit.preconditions
+        return [None] * len(self.commit.rows) if preconditions is None else preconditions(None)
+
+    @property
+    def row_keys(self) -> list[bytes]:
+        """The index keys of its rows, in their order."""
+        return [self.keys[row] for row in self.commit.rows]
 
 
 class PartitionCommits:
@@ -114,7 +126,7 @@ class PartitionCommits:
         self._conditional = conditional
         self._locks = locks
         self._seconds_max = seconds_max
-        self._waiting: dict[Partition, list[_Commit]] = {}
+        self._waiting: dict[Partition, list[_PendingCommit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept = KeptRows()
 
@@ -128,23 +140,23 @@ class PartitionCommits:
             await asyncio.wait(list(self._tasks))
         await self._io.finished()
 
-    async def commit(self, place: Place, rows: Sequence[str], decide: CommitFunction) -> int:
-        """Return the commit timestamp, see `Engine.commit`."""
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        commit = _Commit(rows, decide, answer)
+    async def commit(self, place: Place, commit: Commit[T]) -> T | Needs[T]:
+        """Return the result of a commit, or what it needs; see `Engine.commit`."""
+        answer: asyncio.Future[T | Needs[T]] = asyncio.get_running_loop().create_future()
+        pending = _PendingCommit(commit, answer)
         partition = place.space, place.partition_key
         waiting = self._waiting.get(partition)
         if waiting is not None:
-            waiting.append(commit)
+            waiting.append(pending)
         else:
-            self._waiting[partition] = [commit]
+            self._waiting[partition] = [pending]
             task = asyncio.create_task(self._commit_all(place, partition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         try:
             return await answer
         finally:
-            del answer, commit  # An error's traceback has this frame, which would refer to the error.
+            del answer, pending  # An error's traceback has this frame, which would refer to the error.
 
     async def _commit_all(self, place: Place, partition: Partition) -> None:
         """Make the commits that wait for a partition, until none does."""
@@ -160,8 +172,8 @@ class PartitionCommits:
             del self._waiting[partition]
             self._locks.release([partition])
 
-    async def _commit_and_answer(self, place: Place, commits: Sequence[_Commit]) -> None:
-        outcomes: Sequence[int | BaseException]
+    async def _commit_and_answer(self, place: Place, commits: Sequence[_PendingCommit]) -> None:
+        outcomes: Sequence[_Outcome]
         try:
             async with asyncio.timeout(self._seconds_max):
                 outcomes = await self._commit(place, commits)
@@ -172,13 +184,13 @@ class PartitionCommits:
         for commit, outcome in zip(commits, outcomes, strict=True):
             if commit.answer.done():  # Its caller was cancelled.
                 continue
-            if isinstance(outcome, int):
-                commit.answer.set_result(outcome)
-            else:
+            if isinstance(outcome, BaseException):
                 commit.answer.set_exception(copy_for_waiter(outcome))
+            else:
+                commit.answer.set_result(outcome if isinstance(outcome, Needs) else outcome.result)
 
-    async def _commit(self, place: Place, commits: Sequence[_Commit]) -> "Sequence[int | BaseException]":
-        """Return the outcome of each commit: its timestamp, or its rejection."""
+    async def _commit(self, place: Place, commits: Sequence[_PendingCommit]) -> Sequence[_Outcome]:
+        """Return the outcome of each commit."""
         kept_key = _kept_key(commits)
         kept = self._kept.take(place, kept_key)
         if kept is not None:
@@ -190,119 +202,143 @@ class PartitionCommits:
             if outcomes is not None:
                 return outcomes
         read = PartitionRead(place, list({key for commit in commits for key in commit.keys.values()}))
-        outcomes = ()
-        after = Kept(0, b"", None)
-
-        def decide(state: PartitionState) -> PartitionChange | None:
-            nonlocal outcomes, after
-            first = self._timestamps.take(len(commits), above=state.version)
-            outcomes, changed, _ = _decide(commits, state.rows, first)
-            version = first + len(commits) - 1 if changed else state.version
-            after = Kept(version, kept_key, state.rows.get(kept_key))
-            return PartitionChange(place, state.version, version, changed) if changed else None
-
-        change = decide(await self._io.read(read))
-        done = change is None or await self._io.apply(change)
-        is_contested = kept is not None or not done
-        while not done:
-            done = await self._io.apply_locked(read, decide)
-        if not is_contested:
-            self._kept.keep(place, after)
+        state = await self._io.read(read)
+        change, outcomes = self._decide_on(place, commits, state)
+        if change is None or await self._io.apply(change):
+            if kept is None:
+                version = state.version if change is None else change.after
+                self._kept.keep(place, Kept(version, kept_key, state.rows.get(kept_key)))
+            return outcomes
+        outcomes = None
+        while outcomes is None:
+            outcomes = await self._io.apply_locked(read, lambda locked: self._decide_on(place, commits, locked))
         return outcomes
 
+    def _decide_on(
+        self, place: Place, commits: Sequence[_PendingCommit], state: PartitionState
+    ) -> tuple[PartitionChange | None, Sequence[_Outcome]]:
+        """Decide commits on what was read; return their change (None: there is none), and their outcomes."""
+        first = self._timestamps.take(len(commits), above=state.version)
+        outcomes, changed, _ = _decide(commits, state.rows, first)
+        change = PartitionChange(place, state.version, first + len(commits) - 1, changed)
+        return change if changed else None, outcomes
+
     async def _commit_unread(
-        self, place: Place, commits: Sequence[_Commit], kept: Kept
-    ) -> "Sequence[int | BaseException] | None":
+        self, place: Place, commits: Sequence[_PendingCommit], kept: Kept
+    ) -> Sequence[_Outcome] | None:
         """Commit without a read; return None if nothing was written."""
+        expected = [commit.expected() for commit in commits]
+        if not all(map(_names_beginnings, commits, expected)):
+            return None
         first = self._timestamps.take(len(commits), above=kept.version)
         rows = {kept.row_key: kept.value}
-        outcomes, changed, expected = _decide(commits, rows, first, unread=True)
+        outcomes, changed, beginnings = _decide(commits, rows, first, expected)
         version = first + len(commits) - 1
-        if not changed or not await self._io.apply(PartitionChange(place, kept.version, version, changed, expected)):
+        if not changed or not await self._io.apply(PartitionChange(place, kept.version, version, changed, beginnings)):
             return None
         self._kept.keep(place, Kept(version, kept.row_key, rows[kept.row_key]))
         return outcomes
 
     async def _commit_conditional(
-        self, write: Write, place: Place, commits: Sequence[_Commit]
-    ) -> "Sequence[int | BaseException] | None":
+        self, write: Write, place: Place, commits: Sequence[_PendingCommit]
+    ) -> Sequence[_Outcome] | None:
         """Commit on preconditions, without a read; return None if nothing was written."""
-        preconditions = _preconditions(commits)
+        expected = [commit.expected() for commit in commits]
+        preconditions = _preconditions(commits, expected)
         if not preconditions:
             return None
         first = self._timestamps.take(len(commits))
-        outcomes, changed, _ = _decide(commits, {}, first)
+        outcomes, changed, _ = _decide(commits, {}, first, expected)
         if len(changed) < len(preconditions):
             return None
         writes = [RowWrite(place, change, preconditions[change.row_key]) for change in changed]
         return outcomes if await write(writes, first) else None
 
 
-def _preconditions(commits: Sequence[_Commit]) -> Mapping[bytes, Precondition]:
+def _names_beginnings(commit: _PendingCommit, expected: _Expected) -> bool:
+    """Return whether a commit depends on its kept row and on the beginnings of others only."""
+    return all(
+        key == commit.kept_key
+        if each is None
+        else each.expects is Expect.ANYTHING or (each.expects is Expect.PRESENT and each.timestamp is None)
+        for key, each in zip(commit.row_keys, expected, strict=True)
+    )
+
+
+def _preconditions(commits: Sequence[_PendingCommit], expected: Sequence[_Expected]) -> Mapping[bytes, Precondition]:
     """Return the precondition of each row, by index key.
 
-    Empty: a commit has none, two commits write one row, or a row must be present, which would take a check of its own.
+    Empty: a row has none, two commits write one row, or a row must be present, which would take a check of its own.
     """
     found: dict[bytes, Precondition] = {}
-    for commit in commits:
-        given = commit.decide.preconditions() if isinstance(commit.decide, ConditionalCommit) else None
-        if (
-            given is None
-            or any(each.expects is Expect.PRESENT for each in given)
-            or not found.keys().isdisjoint(commit.keys.values())
-        ):
+    for commit, given in zip(commits, expected, strict=True):
+        known = [each for each in given if each is not None and each.expects is not Expect.PRESENT]
+        if len(known) < len(given) or not found.keys().isdisjoint(commit.row_keys):
             return {}
-        found |= zip(commit.keys.values(), given, strict=True)
+        found |= zip(commit.row_keys, known, strict=True)
     return found
 
 
-def _kept_key(commits: Sequence[_Commit]) -> bytes:
+def _kept_key(commits: Sequence[_PendingCommit]) -> bytes:
     """Return the index key of the row that all commits want to be kept; empty if they differ, or one wants none."""
-    keys = {
-        commit.keys[commit.decide.kept] if isinstance(commit.decide, ExpectingCommit) else b"" for commit in commits
-    }
+    keys = {commit.kept_key for commit in commits}
     return keys.pop() if len(keys) == 1 else b""
 
 
-def _next_batch(waiting: Sequence[_Commit]) -> Sequence[_Commit]:
+def _next_batch(waiting: Sequence[_PendingCommit]) -> Sequence[_PendingCommit]:
     """Return the first commits, up to the bound of rows."""
     rows = 0
-    for index, commit in enumerate(waiting):
-        rows += len(commit.rows)
+    for index, pending in enumerate(waiting):
+        rows += len(pending.commit.rows)
         if index and rows > _ROWS_MAX:
             return waiting[:index]
     return list(waiting)
 
 
 def _decide(
-    commits: Sequence[_Commit], current: dict[bytes, bytes | None], first: int, *, unread: bool = False
-) -> "tuple[list[int | BaseException], list[RowChange], list[RowBeginning]]":
+    commits: Sequence[_PendingCommit],
+    current: dict[bytes, bytes | None],
+    first: int,
+    expected: Sequence[_Expected] | None = None,
+) -> tuple[list[_Outcome], list[RowChange], list[RowBeginning]]:
     """Decide commits one after the other, each with a timestamp of its own.
 
     Args:
         commits: in their order.
         current: the values of their rows, which it updates.
         first: the timestamp of the first one.
-        unread: whether rows that `current` does not have are as the commits expect.
+        expected: what the rows of each commit are taken to be that `current` does not have; None: absent.
 
     Returns:
         The outcomes, the changes of rows, and what rows are taken to begin with.
     """
-    outcomes: list[int | BaseException] = []
+    outcomes: list[_Outcome] = []
     changes: dict[bytes, RowChange] = {}
-    expected: list[RowBeginning] = []
-    for timestamp, commit in enumerate(commits, first):
-        keys = commit.keys
-        beginnings = commit.beginnings if unread else _NONE
-        expected += [RowBeginning(keys[row], each) for row, each in beginnings.items() if keys[row] not in current]
-        values = [current.get(keys[row], beginnings.get(row)) for row in commit.rows]
-        try:
-            decided = [(keys[row], row, value) for row, value in commit.decide(values, timestamp).items()]
-        except BaseException as rejection:  # noqa: BLE001 - any rejection at all; only its caller gets it.
-            outcomes.append(rejection)
-            continue
-        for key, row, value in decided:
-            current[key] = value
-            changes[key] = RowChange(key, long_key(encode_text(row)), timestamp, value)
-        outcomes.append(timestamp)
-    return outcomes, list(changes.values()), expected
+    beginnings: list[RowBeginning] = []
+    for timestamp, pending in enumerate(commits, first):
+        keys = pending.keys
+        if expected is None:
+            values = [current.get(key) for key in pending.row_keys]
+        else:
+            values = []
+            for key, each in zip(pending.row_keys, expected[timestamp - first], strict=True):
+                values.append(current[key] if key in current or each is None else each.example)
+                if key not in current and each is not None and each.expects is Expect.PRESENT:
+                    beginnings.append(RowBeginning(key, each.beginning))
+        outcome = _outcome(pending, values, timestamp)
+        outcomes.append(outcome)
+        if isinstance(outcome, Decision):
+            for row, value in outcome.changes.items():
+                current[keys[row]] = value
+                changes[keys[row]] = RowChange(keys[row], long_key(encode_text(row)), timestamp, value)
+    return outcomes, list(changes.values()), beginnings
+
+
+def _outcome(pending: _PendingCommit, values: Sequence[bytes | None], timestamp: int) -> _Outcome:
+    try:
+        decision = pending.commit.decide(values, timestamp)
+    except BaseException as rejection:  # noqa: BLE001 - any rejection at all; only its caller gets it.
+        return rejection
+    if isinstance(decision, Needs) or decision.changes.keys() <= pending.keys.keys():
+        return decision
+    return pending.commit.naming(decision.changes)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -47,8 +47,10 @@ class PartitionChange(NamedTuple):
     """What some rows must begin with."""
 
 
-Decide = Callable[[PartitionState], PartitionChange | None]
-"""Returns the change of a partition for its state; None if there is none."""
+T = TypeVar("T")
+
+Decide: TypeAlias = Callable[[PartitionState], tuple[PartitionChange | None, T]]
+"""Returns the change of a partition for its state (None: there is none), and what is known if the change is made."""
 
 
 Write = Callable[[Sequence[RowWrite], int], Awaitable[bool]]
@@ -74,12 +76,12 @@ class PartitionIo(Protocol):
         """Makes writes to a partition that was not read; None: a read costs little, as many commits share it."""
         ...
 
-    async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
+    async def apply_locked(self, request: PartitionRead, decide: Decide[T]) -> T | None:
         """Lock a partition, read it, and make the change that `decide` returns.
 
         Returns:
-            Whether it was made. A partition without a version row cannot be locked, and the database may undo the
-            transaction in favour of another one.
+            What `decide` returned with the change; None if the change was not made. A partition without a version row
+            cannot be locked, and the database may undo the transaction in favour of another one.
         """
         ...
 
@@ -123,14 +125,15 @@ class StatementIo:
         moved = {tuple(record) for record in done}
         return [change.place[:2] in moved for change in batch]
 
-    async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
+    async def apply_locked(self, request: PartitionRead, decide: Decide[T]) -> T | None:
         """See `PartitionIo`."""
         try:
             async with self._pool.transaction() as connection:
-                change = decide(await _read_locked(connection, request))
-                return change is None or bool(await connection.fetch(APPLY, *_apply_arguments([change])))
+                change, known = decide(await _read_locked(connection, request))
+                made = change is None or await connection.fetch(APPLY, *_apply_arguments([change]))
+                return known if made else None
         except RETRYABLE:
-            return False
+            return None
 
 
 class ScriptIo:
@@ -174,16 +177,16 @@ class ScriptIo:
             return False
         return True
 
-    async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
+    async def apply_locked(self, request: PartitionRead, decide: Decide[T]) -> T | None:
         """See `PartitionIo`."""
         try:
             async with self._pool.transaction(request.place.partition_key) as connection:
-                change = decide(await _read_locked(connection, request))
+                change, known = decide(await _read_locked(connection, request))
                 if change is not None:
                     await connection.execute(apply_script(*change))
         except (*CHECK_FAILED, *RETRYABLE):
-            return False
-        return True
+            return None
+        return known
 
     async def finished(self) -> None:
         """See `PartitionIo`."""

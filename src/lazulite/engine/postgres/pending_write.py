@@ -1,32 +1,32 @@
-"""Conditional writes of one row that wait to be sent, and what sends them.
+"""Commits of one row that are sent with their precondition, and what sends them.
 
-Each write has a commit timestamp of its own. A row that does not meet its precondition is not written; the result is
-None, and the caller commits it otherwise.
+Each has a commit timestamp of its own, and is decided on the example of its precondition. A row that does not meet its
+precondition is not written; the result is None, and the caller commits it otherwise.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from lazulite.engine.commit import Commit, Decision, Needs, Precondition
 from lazulite.engine.postgres.partition_locks import Partition
 from lazulite.engine.postgres.request_batcher import RETRY, Rejected, Retry, Row
 from lazulite.engine.postgres.sql_scripts import Place
-from lazulite.engine.precondition import ConditionalWrite, Precondition
 
 _VALUES_BYTES = 4 << 20
 """A statement takes no more values from this size on, so that sending it never holds the event loop for long."""
 
-Outcome = int | None | Retry | Rejected
+Outcome: TypeAlias = Decision[Any] | Retry | Rejected | None
 
 
 @dataclass(slots=True, eq=False)
 class PendingWrite:
-    """A conditional write that waits for its statement."""
+    """A commit of one row that waits for its statement."""
 
     place: Place
     row_key: bytes
     long_row_key: bytes | None
-    write: ConditionalWrite
+    commit: Commit[Any]
     precondition: Precondition
     tries: int = 0
     weight: int = 0
@@ -44,18 +44,19 @@ class PendingWrite:
 
 
 class EvaluatedWrite(NamedTuple):
-    """A write of a batch with its timestamp and new value."""
+    """A write of a batch with its timestamp, its decision and the row's new value."""
 
     pending: PendingWrite
     timestamp: int
+    decision: Decision[Any]
     value: bytes | None
 
 
 class RowWrites(Protocol):
     """Sends conditional writes."""
 
-    async def write(self, pending: PendingWrite) -> int | None:
-        """Return the commit timestamp; None if the row did not meet its precondition, or retries did not help."""
+    async def write(self, pending: PendingWrite) -> Decision[Any] | None:
+        """Return the decision, written; None if the row did not meet its precondition, or retries did not help."""
         ...
 
     def give_up(self, partition: Partition) -> None:
@@ -75,7 +76,7 @@ def evaluated(batch: Sequence[PendingWrite], base: int) -> tuple[dict[int, Evalu
         base: the timestamp of the first one.
 
     Returns:
-        The writes to send, and an outcome for each write: `RETRY` unless it has rejected itself.
+        The writes to send, and an outcome for each write: `RETRY` unless it has rejected itself, or writes nothing.
     """
     outcomes: list[Outcome] = [RETRY] * len(batch)
     rows: dict[int, EvaluatedWrite] = {}
@@ -84,10 +85,14 @@ def evaluated(batch: Sequence[PendingWrite], base: int) -> tuple[dict[int, Evalu
         if size >= _VALUES_BYTES:
             break
         try:
-            value = pending.write.value(base + at)
+            decision = pending.commit.decide([pending.precondition.example], base + at)
         except BaseException as rejection:  # noqa: BLE001 - any rejection of this write; only its caller gets it.
             outcomes[at] = Rejected(rejection)
-        else:
-            rows[at] = EvaluatedWrite(pending, base + at, value)
-            size += len(value or b"")
+            continue
+        if isinstance(decision, Needs) or [*decision.changes] != [*pending.commit.rows]:
+            outcomes[at] = None
+            continue
+        [value] = decision.changes.values()
+        rows[at] = EvaluatedWrite(pending, base + at, decision, value)
+        size += len(value or b"")
     return rows, outcomes

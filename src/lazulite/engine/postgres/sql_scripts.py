@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from lazulite.engine.commit import Expect, Precondition
 from lazulite.engine.postgres.sql_statements import COLUMNS, ON_CONFLICT_REPLACE
-from lazulite.engine.precondition import Expect, Precondition
 
 _ADVANCE = """
 INSERT INTO lazulite.partitions AS known (space, partition_key, stamp) VALUES ($1, $2, $3)
@@ -150,9 +150,10 @@ def _written(writes: Sequence[RowWrite], base: int) -> Iterator[str]:
 
 def _written_at(place: Place, writes: Sequence[RowWrite]) -> Iterator[str]:
     at = _at(place)
-    for _, change, (expects, _, timestamp) in writes:
-        if expects is Expect.PRESENT:
-            yield f"EXECUTE expect_row({at}, {_bytea(change.row_key)}, {'NULL' if timestamp is None else timestamp})"
+    for _, change, precondition in writes:
+        if precondition.expects is Expect.PRESENT:
+            timestamp = "NULL" if precondition.timestamp is None else precondition.timestamp
+            yield f"EXECUTE expect_row({at}, {_bytea(change.row_key)}, {timestamp})"
     yield from _deleted(at, [write.change.row_key for write in writes if write.change.value is None])
     kept = [write for write in writes if write.change.value is not None]
     for verb, is_absent in (("insert", True), ("replace", False)):

@@ -15,12 +15,12 @@ receives nothing more while the other end leaves 4 MiB unread, so that unsent re
 import asyncio
 import marshal
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
-Plain: TypeAlias = Any
-"""The values in messages. A message's kind determines their types, which are not checked."""
+from lazulite.engine.commit import Plain
 
 Message: TypeAlias = tuple[Plain, ...]
+"""A message's kind determines the types of its values, which are not checked."""
 
 _HEAD_BYTES = 8
 _MARSHAL_VERSION = 2  # Later versions look each object up to write it once only.

@@ -7,12 +7,18 @@ call.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import TypeVar
 
-from lazulite.engine.contract import UNKNOWN, CommitFunction, EngineUnavailableError, Key, KeyRange, Slice, Unknown
+from lazulite.engine.commit import SWAP, Commit, Needs, Plain
+from lazulite.engine.commit_needs import commit_prepared
+from lazulite.engine.contract import UNKNOWN, Clock, EngineUnavailableError, Key, KeyRange, Slice, Unknown
 from lazulite.engine.remote import messages
-from lazulite.engine.remote.channel import Channel, Message, Plain
-from lazulite.engine.remote.messages import ENGINE_ERRORS, CacheInvalidation, Codec
+from lazulite.engine.remote.channel import Channel, Message
+from lazulite.engine.remote.codec import Codec
+from lazulite.engine.remote.messages import ENGINE_ERRORS, CacheInvalidation
 from lazulite.engine.rocksdb.scan import RowSlice
+
+T = TypeVar("T")
 
 
 class RemoteEngine:
@@ -20,15 +26,17 @@ class RemoteEngine:
 
     Args:
         codec: the same as the primary's.
+        clock: the time now, for commits that this process decides.
         lost: called when the primary is gone, unless `close` was called before.
     """
 
-    def __init__(self, codec: Codec, lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, codec: Codec, clock: Clock, lost: Callable[[], None] = lambda: None) -> None:
         self.channel = Channel(self._received, self._gone)
         """To be connected with the primary's end before the first call."""
         self.invalidations: Mapping[int, Sequence[CacheInvalidation]] = {}
         """Caches by space, those of all services; to be set before the first call."""
         self._codec = codec
+        self._clock = clock
         self._lost = lost
         self._number = 0
         self._pending: dict[int, asyncio.Future[Plain]] = {}
@@ -46,11 +54,25 @@ class RemoteEngine:
         """Return `UNKNOWN`, see `Engine.get_now`."""
         return UNKNOWN
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
-        """See `Engine.commit`. The codec must know the commit function."""
-        payload = self._codec.encode_commit(decide)
-        timestamp: int = await self._ask(messages.COMMIT, space, partition, list(rows), payload)
-        return timestamp
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
+        """See `Engine.commit`. The codec must know the commit's procedure."""
+        procedure = commit.procedure
+        if procedure is None:
+            return await self._decide_and_swap(space, partition, commit)
+        payload = procedure.encode(commit.argument)
+        return procedure.decode_result(await self._ask(messages.COMMIT, space, partition, procedure.name, payload))
+
+    async def _decide_and_swap(self, space: int, partition: str, commit: Commit[T]) -> T:
+        """Decide in this process, and write if the rows are still those on which that was done."""
+        rows = commit.rows
+        while True:
+            values = [await self.get(space, partition, row) for row in rows]
+            decision = commit.decide(values, self._clock())
+            if isinstance(decision, Needs):
+                return await commit_prepared(self, space, partition, commit, decision)
+            payload = dict(zip(rows, values, strict=True)), dict(decision.changes)
+            if await self._ask(messages.COMMIT, space, partition, SWAP.name, payload):
+                return decision.result
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""

@@ -1,11 +1,9 @@
-"""A `Codec` as a table: the commit functions and rejections, each with the functions that encode and decode it."""
+"""What two processes of one program send each other as plain values: commits and rejections."""
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from lazulite.engine.compare_and_swap import CompareAndSwap, CompareAndSwapRows, RowChangedError
-from lazulite.engine.contract import CommitFunction
-from lazulite.engine.remote.channel import Plain
+from lazulite.engine.commit import COMMIT_PROCEDURES, CommitProcedure, Plain
 
 T = TypeVar("T")
 
@@ -20,58 +18,30 @@ class Encoding(NamedTuple, Generic[T]):
     """Returns the value that was encoded."""
 
 
-class EncodingTable:
-    """Implements `Codec`. Both ends have the same table, so that a type is its number in it.
+class Codec:
+    """Encodes rejections, and knows the procedures of commits. Both ends have the same.
 
     Args:
-        commits: all commit functions that workers send.
-        rejections: all rejections that the primary sends.
+        commits: the procedures of commits that workers send, beside those that are no service's.
+        rejections: all rejections that the primary sends. A type is its number among them.
     """
 
-    def __init__(self, commits: Sequence[Encoding[Plain]], rejections: Sequence[Encoding[Plain]]) -> None:
-        self._commits = commits
-        self._numbers = {encoding.type: number for number, encoding in enumerate(commits)}
+    def __init__(
+        self, commits: Sequence[CommitProcedure[Any]] = (), rejections: Sequence[Encoding[Plain]] = ()
+    ) -> None:
+        self.commits = {each.name: each for each in (*COMMIT_PROCEDURES, *commits)}
+        """By name."""
         self._rejections = rejections
 
-    def encode_commit(self, decide: CommitFunction) -> Plain:
-        """See `Codec`."""
-        number = self._numbers[type(decide)]
-        return number, self._commits[number].encode(decide)
-
-    def decode_commit(self, payload: Plain) -> CommitFunction:
-        """See `Codec`."""
-        number, encoded = payload
-        decoded: CommitFunction = self._commits[number].decode(encoded)
-        return decoded
-
     def encode_rejection(self, rejection: Exception) -> Plain:
-        """See `Codec`."""
+        """Return a rejection as plain values; raise any other exception again, as a defect."""
         for number, encoding in enumerate(self._rejections):
             if isinstance(rejection, encoding.type):
                 return number, encoding.encode(rejection)
         raise rejection
 
     def decode_rejection(self, payload: Plain) -> Exception:
-        """See `Codec`."""
+        """Return the rejection that was encoded."""
         number, encoded = payload
         decoded: Exception = self._rejections[number].decode(encoded)
         return decoded
-
-
-def _decode_swap(payload: Plain) -> CompareAndSwap:
-    expected, changes = payload
-    return CompareAndSwap(expected, changes)
-
-
-def _decode_swap_of_rows(payload: Plain) -> CompareAndSwapRows:
-    expected, changes = payload
-    return CompareAndSwapRows(expected, changes)
-
-
-ENGINE_COMMITS = (
-    Encoding(CompareAndSwap, lambda swap: (swap.expected, dict(swap.changes)), _decode_swap),
-    Encoding(CompareAndSwapRows, lambda swap: (list(swap.expected), dict(swap.changes)), _decode_swap_of_rows),
-)
-"""The commit functions that are no service's."""
-ENGINE_REJECTIONS = (Encoding(RowChangedError, lambda _: None, lambda _: RowChangedError()),)
-"""The rejections that are no service's."""

@@ -2,7 +2,7 @@
 
     to the primary                                to the worker
     (GET, n, space, partition, row)               (DONE, n, result)
-    (COMMIT, n, space, partition, rows, decision) (REJECTED, n, rejection)
+    (COMMIT, n, space, partition, name, argument) (REJECTED, n, rejection)
     (DROP, n, space)                              (FAILED, n, kind of EngineError, text)
     (CHECK, n)
     (CALL, n, procedure, arguments)
@@ -13,22 +13,22 @@
                                                   (END_INVALIDATION, space, keys)
 
 `n` is the worker's number of a call, `m` the primary's number of a change. A scan may be `SLICES_AHEAD` slices ahead of
-its reader. Commit functions and rejections are sent as plain values, which a `Codec` defines. A `CALL` runs a procedure
-that a service registers at the primary: work for which all workers share one memory.
+its reader. A `COMMIT` has the name of a `CommitProcedure` and what it encoded; a `Codec` has all of these, and encodes
+rejections. A `CALL` runs a procedure that a service registers at the primary: work for which all workers share one
+memory.
 """
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeAlias
 
+from lazulite.engine.commit import Plain
 from lazulite.engine.content.contract import ContentDamagedError, ContentMissingError
 from lazulite.engine.contract import (
-    CommitFunction,
     EngineError,
     EngineUnavailableError,
     Key,
     SpaceDroppedError,
 )
-from lazulite.engine.remote.channel import Plain
 
 GET, COMMIT, DROP, CHECK, CALL, SCAN, MORE, STOP, ACKNOWLEDGE = range(9)
 """Messages to the primary."""
@@ -67,24 +67,4 @@ class CacheInvalidation(Protocol):
 
     def end_invalidation(self, key: Key, /) -> None:
         """Allow the row to be cached again: the outcome of its change is known."""
-        ...
-
-
-class Codec(Protocol):
-    """Encodes commit functions and rejections for another process of the same program."""
-
-    def encode_commit(self, decide: CommitFunction) -> Plain:
-        """Return a commit function as plain values."""
-        ...
-
-    def decode_commit(self, payload: Plain) -> CommitFunction:
-        """Return the commit function that was encoded."""
-        ...
-
-    def encode_rejection(self, rejection: Exception) -> Plain:
-        """Return a rejection as plain values; raise any other exception again, as a defect."""
-        ...
-
-    def decode_rejection(self, payload: Plain) -> Exception:
-        """Return the rejection that was encoded."""
         ...

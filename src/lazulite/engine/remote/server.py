@@ -17,15 +17,16 @@ Invariants, beside the engine's own guarantees:
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
-from lazulite.engine.commit_steps import commit_in_steps
+from lazulite.engine.commit import Plain
 from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange
 from lazulite.engine.remote import messages
-from lazulite.engine.remote.channel import Channel, Message, Plain
-from lazulite.engine.remote.messages import ENGINE_ERRORS, SLICES_AHEAD, Codec, Procedure
+from lazulite.engine.remote.channel import Channel, Message
+from lazulite.engine.remote.codec import Codec
+from lazulite.engine.remote.messages import ENGINE_ERRORS, SLICES_AHEAD, Procedure
 from lazulite.engine.rocksdb.engine import RocksEngine
 
 ACKNOWLEDGE_SECONDS_MAX = 5.0
@@ -99,13 +100,14 @@ class EngineServer:
         for session in sessions:
             await session.channel.closed()
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], payload: Plain) -> int:
+    async def commit(self, space: int, partition: str, name: str, payload: Plain) -> Plain:
         """Run a worker's commit; invalidate the rows first if other workers may cache them."""
-        decide = self.codec.decode_commit(payload)
+        procedure = self.codec.commits[name]
+        commit = procedure.make(payload)
         if space not in self._watched:
-            return await commit_in_steps(self.engine, space, partition, rows, decide)
-        async with self.invalidated(space, [(partition, row) for row in rows]):
-            return await commit_in_steps(self.engine, space, partition, rows, decide)
+            return procedure.encode_result(await self.engine.commit(space, partition, commit))
+        async with self.invalidated(space, [(partition, row) for row in commit.rows]):
+            return procedure.encode_result(await self.engine.commit(space, partition, commit))
 
     @asynccontextmanager
     async def invalidated(self, space: int, keys: list[Key]) -> AsyncIterator[None]:

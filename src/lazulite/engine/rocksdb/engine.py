@@ -23,14 +23,15 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from rocksdict import Rdict
 
+from lazulite.engine.commit import Commit, Needs, Values
+from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import (
     UNKNOWN,
     Clock,
-    CommitFunction,
     EngineError,
     EngineUnavailableError,
     KeyRange,
@@ -96,6 +97,9 @@ class Reclaimer:
                     database.compact_range(index_key(start), index_key(end), self._options)
         except EngineError:
             return  # Interrupted, or a failure that RocksDB also reports to the next write.
+
+
+T = TypeVar("T")
 
 
 class RocksEngine:
@@ -224,28 +228,30 @@ class RocksEngine:
 
     # --- writing
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+    async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """Commit rows of one partition, see `Engine.commit`."""
-        keys = encode_keys(space, partition, rows)
+        keys = encode_keys(space, partition, commit.rows)
         group_commit = self._lifecycle.opened().group_commit
         if group_commit.full:
             await group_commit.wait_for_room()
         database = self._lifecycle.writable()
         current = database.latest_of(keys)
         if current is None:
-            timestamp, rejection, durable = await self._read_and_join(database, space, rows, keys, decide)
+            result, durable = await self._read_and_join(database, space, commit, keys)
         else:
-            timestamp, rejection, durable = self._join(database, space, rows, keys, current, decide)
+            result, durable = self._join(database, space, commit, keys, current)
             del current  # While the commit waits, the old values need not be kept.
         if durable is not None:
             await durable
-        if rejection is not None:
-            raise rejection
-        return timestamp
+        if isinstance(result, Exception):
+            raise result
+        if isinstance(result, Needs):
+            return await commit_prepared(self, space, partition, commit, result)
+        return result
 
     async def _read_and_join(
-        self, database: OpenDatabase, space: int, rows: Sequence[str], keys: Sequence[bytes], decide: CommitFunction
-    ) -> Outcome:
+        self, database: OpenDatabase, space: int, commit: Commit[T], keys: Sequence[bytes]
+    ) -> Outcome[T]:
         """Read the rows in several steps, then decide and join the open commit group in one."""
         group_commit = database.group_commit
         with group_commit.read_ahead() as reads:
@@ -256,33 +262,31 @@ class RocksEngine:
             while group_commit.full:
                 await group_commit.wait_for_room()
             self._lifecycle.writable()
-            return self._join(database, space, rows, keys, reads.values(keys), decide)
+            return self._join(database, space, commit, keys, reads.values(keys))
 
     def _join(
-        self,
-        database: OpenDatabase,
-        space: int,
-        rows: Sequence[str],
-        keys: Sequence[bytes],
-        current: Sequence[bytes | None],
-        decide: CommitFunction,
-    ) -> Outcome:
+        self, database: OpenDatabase, space: int, commit: Commit[T], keys: Sequence[bytes], current: Values
+    ) -> Outcome[T]:
         """Decide on the latest values of rows, and join the open commit group, in the step that read them last."""
         group_commit = database.group_commit
         if space in self._dropped:
             dropped = SpaceDroppedError(f"space {space} was dropped")
-            return Outcome(0, dropped, group_commit.until_durable((), space))
+            return Outcome(dropped, group_commit.until_durable((), space))
         timestamp = max(self._clock(), database.newest_timestamp + 1)
         try:
-            changes = decide(current, timestamp)
-            changed = changes_by_key(rows, keys, current, changes)
+            decision = commit.decide(current, timestamp)
         except Exception as rejection:  # noqa: BLE001 - any rejection at all; it is raised once its reads are durable.
-            return Outcome(0, rejection, group_commit.until_durable(keys, space))
+            return Outcome(rejection, group_commit.until_durable(keys, space))
+        if isinstance(decision, Needs):
+            return Outcome(decision, None)
+        changed = changes_by_key(commit.rows, keys, current, decision.changes)
+        if changed is None:
+            return Outcome(commit.naming(decision.changes), None)
         group_commit.join(changed)
         database.newest_timestamp = timestamp
         if changed:
-            return Outcome(timestamp, None, group_commit.until_all_durable())
-        return Outcome(timestamp, None, group_commit.until_durable(keys, space))
+            return Outcome(decision.result, group_commit.until_all_durable())
+        return Outcome(decision.result, group_commit.until_durable(keys, space))
 
     async def drop(self, space: int) -> None:
         """Drop a space, see `Engine.drop`."""

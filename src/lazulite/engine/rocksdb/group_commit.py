@@ -39,7 +39,7 @@ the type says nothing, and `engine_error` is the one place that reads the text.
 import asyncio
 import os
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from enum import Enum, auto
 from functools import partial
@@ -50,6 +50,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from rocksdict import DbClosedError
 
+from lazulite.engine.commit import Changes, Needs, Values
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 
 T = TypeVar("T")
@@ -184,11 +185,11 @@ UNCHANGED: Final = Unchanged.TOKEN
 """Says that a commit group does not change a key, so that its value is found further down."""
 
 
-class Outcome(NamedTuple):
+class Outcome(NamedTuple, Generic[T]):
     """The outcome of a commit, and the future of the moment when the caller may learn it (None: now)."""
 
-    timestamp: int
-    rejection: Exception | None
+    result: T | Needs[T] | Exception
+    """An exception rejects the commit: no commit has such a result."""
     durable: asyncio.Future[None] | None
 
 
@@ -240,12 +241,15 @@ class CommitGroup:
 
 
 def changes_by_key(
-    rows: Sequence[str], keys: Sequence[bytes], current: Sequence[bytes | None], changes: Mapping[str, bytes | None]
-) -> list[KeyChange]:
-    """Return a commit's changes by key. Raises KeyError for a row that the commit did not name."""
+    rows: Sequence[str], keys: Sequence[bytes], current: Values, changes: Changes
+) -> list[KeyChange] | None:
+    """Return a commit's changes by key; None if it has not named all rows."""
     if len(rows) == 1 and len(changes) == 1:  # The common case, without a dictionary.
-        return [(keys[0], current[0], changes[rows[0]])]
+        [(row, value)] = changes.items()
+        return [(keys[0], current[0], value)] if row == rows[0] else None
     found = dict(zip(rows, zip(keys, current, strict=True), strict=True))
+    if not changes.keys() <= found.keys():
+        return None
     return [(*found[row], value) for row, value in changes.items()]
 
 

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from random import Random
 from typing import NamedTuple
 
-from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError
+from lazulite.engine.commit import compare_and_swap, put_rows
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.records.spaces import EXPIRATIONS, Space
@@ -60,8 +60,7 @@ class Expirations:
     async def schedule(self, space: int, shard: int, slot: int) -> None:
         """Have a shard swept at a time."""
         row = f"{slot:016x}{space:016x}{shard:02x}"
-        value = self._value(0)
-        await self._engine.commit(EXPIRATIONS, _PARTITION, [row], lambda _, __: {row: value})
+        await self._engine.commit(EXPIRATIONS, _PARTITION, put_rows({row: self._value(0)}))
 
     async def due(self, now: int) -> AsyncGenerator[Due, None]:
         """Yield shards that are to be swept by this process now, in the order of time."""
@@ -86,12 +85,8 @@ class Expirations:
         await self._swap(due, self._value(0))
 
     async def _swap(self, due: Due, value: bytes | None) -> bool:
-        try:
-            swap = CompareAndSwap(due.value, {due.row: value})
-            await self._engine.commit(EXPIRATIONS, _PARTITION, [due.row], swap)
-        except RowChangedError:
-            return False
-        return True
+        swap = compare_and_swap({due.row: due.value}, {due.row: value})
+        return await self._engine.commit(EXPIRATIONS, _PARTITION, swap)
 
     def _value(self, leased_until: int) -> bytes:
         return _VALUE.pack(self._random.getrandbits(64), leased_until)

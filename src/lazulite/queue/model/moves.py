@@ -7,11 +7,11 @@ lasts longer than the shard's lifetime once it is visible.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from lazulite.engine.commit import ANYTHING, Commit, Decision, Expect, Precondition, Values
 from lazulite.engine.contract import SpaceDroppedError
-from lazulite.engine.expectation import ExpectingCommit
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.expirations import slot_of
 from lazulite.queue.model.message import Message, Place, visible_at
@@ -127,8 +127,8 @@ class Move(NamedTuple):
     """None: the message goes."""
 
 
-class MoveMessages(ExpectingCommit):
-    """An expecting commit; its rows are `rows`.
+class MoveMessages:
+    """Some moves of one shard, as they are committed.
 
     Args:
         moves: of different messages.
@@ -138,8 +138,8 @@ class MoveMessages(ExpectingCommit):
     """
 
     __slots__ = (
-        *("_added", "_barrier", "_befores", "_changes", "_due", "_floor", "_lifetime", "_scheduled"),
-        *("after", "left_until", "lowest", "rows"),
+        *("_added", "_barrier", "_beginnings", "_befores", "_changes", "_due", "_floor", "_lifetime", "_scheduled"),
+        *("left_until", "lowest"),
     )
 
     def __init__(
@@ -172,9 +172,7 @@ class MoveMessages(ExpectingCommit):
             changes[row] = head + after.text
             if index_row is not None:
                 changes[index_row] = after.index_value
-        super().__init__(STATE_ROW, beginnings)
-        self.rows = [STATE_ROW, *changes]
-        """The rows of the commit."""
+        self._beginnings = beginnings
         self._changes = changes
         self._befores = befores
         """By move: the place of the message's row among the others, and the beginning of its value."""
@@ -188,16 +186,23 @@ class MoveMessages(ExpectingCommit):
         self._floor = floor
         self.left_until = left_until
         """The latest time of visibility of the rows that it deletes."""
-        self.after: ShardState | None = None
-        """The shard after the commit; None while it was not decided."""
 
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-        """See `CommitFunction`.
+    def commit(self) -> Commit[ShardState]:
+        """Return the commit. Its result is the shard after it.
 
-        Raises:
-            MessagesGoneError, BarrierError, UnscheduledError: see there.
+        It raises `MessagesGoneError`, `BarrierError`, `UnscheduledError`: see there.
         """
-        self.after = None
+        return Commit([STATE_ROW, *self._changes], self.decide, self._expected, STATE_ROW)
+
+    def _expected(self, _: Values | None) -> list[Precondition | None]:
+        expected: list[Precondition | None] = [None]
+        for row in self._changes:
+            head = self._beginnings.get(row)
+            expected.append(ANYTHING if head is None else Precondition(Expect.PRESENT, beginning=head, example=head))
+        return expected
+
+    def decide(self, current: Values, _: int) -> Decision[ShardState]:
+        """Decide the commit, see `commit`."""
         state = read_state(current[0])
         gone = [
             index
@@ -213,7 +218,7 @@ class MoveMessages(ExpectingCommit):
             if self._scheduled.sweeps != state.sweeps or self._due < self._scheduled.due:
                 raise UnscheduledError(Scheduled(self._due, state.sweeps))
             due = self._scheduled.due
-        after_commit = ShardState(
+        after = ShardState(
             max(state.barrier, self._barrier),
             max(state.floor, min(self._floor, state.barrier)),
             max(0, state.messages + self._added),
@@ -221,5 +226,5 @@ class MoveMessages(ExpectingCommit):
             state.sweeps,
             max(state.lifetime if state.messages else 0, self._lifetime),
         )
-        self.after = after_commit
-        return self._changes if after_commit == state else {**self._changes, STATE_ROW: after_commit.value}
+        changes = self._changes if after == state else {**self._changes, STATE_ROW: after.value}
+        return Decision(changes, after)

@@ -8,12 +8,13 @@ A sweep removes the expired messages of a shard, a few at a time. See `expiratio
 """
 
 import asyncio
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from lazulite.engine.commit import Commit, Decision, Values, put_rows
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.model.expirations import SLOT_TICKS, Expirations, slot_of
@@ -58,67 +59,67 @@ STORED_TICKS = 30 * TICKS_PER_SECOND
 """How far the stored floor may be behind, while deleted rows are ahead, before it is stored without another change."""
 
 
-class BeginSweep:
-    """A `CommitFunction` of the row of a shard: from now on, each put has to schedule the shard itself."""
+def begin_sweep() -> Commit[ShardState | None]:
+    """Return the commit that begins a sweep: from now on, each put has to schedule the shard itself.
 
-    def __init__(self) -> None:
-        self.state: ShardState | None = None
-        """The shard after the commit; None if there is none."""
-
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-        """See `CommitFunction`."""
-        self.state = None
-        if current[0] is None:  # Perhaps the space was reclaimed: no row may appear in it.
-            return {}
-        state = read_state(current[0])
-        self.state = state._replace(due=LAST_TICK, sweeps=(state.sweeps + 1) % _SWEEPS_END)
-        return {STATE_ROW: self.state.value}
+    Its result is the shard after it; None if there is none.
+    """
+    return Commit([STATE_ROW], _begin)
 
 
-class RemoveExpired:
-    """A `CommitFunction`: remove expired messages; its rows are `rows`.
+def _begin(current: Values, _: int) -> Decision[ShardState | None]:
+    if current[0] is None:  # Perhaps the space was reclaimed: no row may appear in it.
+        return Decision({}, None)
+    state = read_state(current[0])
+    begun = state._replace(due=LAST_TICK, sweeps=(state.sweeps + 1) % _SWEEPS_END)
+    return Decision({STATE_ROW: begun.value}, begun)
+
+
+class Removed(NamedTuple):
+    """What a commit of a sweep has removed."""
+
+    messages: int
+    moved: bool
+    """Whether some messages have moved, and were left."""
+
+
+def remove_expired(index_rows: Sequence[tuple[str, bytes]]) -> Commit[Removed]:
+    """Return a commit that removes expired messages.
 
     Args:
         index_rows: with their values. A message that has moved since they were read stays.
     """
+    rows = [STATE_ROW]
+    for row, value in index_rows:
+        rows += (row, row_of_index(row, value))
 
-    def __init__(self, index_rows: Sequence[tuple[str, bytes]]) -> None:
-        self._index = index_rows
-        self.rows = [STATE_ROW]
-        for row, value in index_rows:
-            self.rows += (row, row_of_index(row, value))
-        self.removed = 0
-        """How many messages the commit removed."""
-        self.moved = False
-        """Whether some have moved, and were left."""
-
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-        """See `CommitFunction`."""
+    def decide(current: Values, _: int) -> Decision[Removed]:
         changes: dict[str, bytes | None] = {}
-        self.removed, self.moved = 0, False
-        for number, (index_row, value) in enumerate(self._index):
+        removed, moved = 0, False
+        for number, (index_row, value) in enumerate(index_rows):
             at = 2 * number + 1
             if current[at] == value:
-                changes[index_row] = changes[self.rows[at + 1]] = None
-                self.removed += current[at + 1] is not None
+                changes[index_row] = changes[rows[at + 1]] = None
+                removed += current[at + 1] is not None
             elif current[at] is not None:
-                self.moved = True
+                moved = True
         state = read_state(current[0])
-        return {**changes, STATE_ROW: state._replace(messages=max(0, state.messages - self.removed)).value}
+        changes[STATE_ROW] = state._replace(messages=max(0, state.messages - removed)).value
+        return Decision(changes, Removed(removed, moved))
+
+    return Commit(rows, decide)
 
 
-@dataclass(frozen=True, slots=True)
-class EndSweep:
-    """A `CommitFunction` of the row of a shard: no message is due before the time that it was scheduled for."""
+def end_sweep(scheduled: Scheduled) -> Commit[None]:
+    """Return the commit that ends a sweep: no message is due before the time that the shard was scheduled for."""
 
-    scheduled: Scheduled
-
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-        """See `CommitFunction`."""
+    def decide(current: Values, _: int) -> Decision[None]:
         state = read_state(current[0])
-        if current[0] is None or state.sweeps != self.scheduled.sweeps:
-            return {}  # Another sweep has begun, and ends this way.
-        return {STATE_ROW: state._replace(due=min(state.due, self.scheduled.due)).value}
+        if current[0] is None or state.sweeps != scheduled.sweeps:
+            return Decision({}, None)  # Another sweep has begun, and ends this way.
+        return Decision({STATE_ROW: state._replace(due=min(state.due, scheduled.due)).value}, None)
+
+    return Commit([STATE_ROW], decide)
 
 
 @dataclass(slots=True)
@@ -160,9 +161,8 @@ class ShardSweep:
             How many were removed, and whether there are no more; None: that cannot be said yet, for a put may have
             scheduled the shard and not committed its first message.
         """
-        begin = BeginSweep()
-        await self._engine.commit(self._space, self._partition, [STATE_ROW], begin)
-        if begin.state is None:
+        state = await self._engine.commit(self._space, self._partition, begin_sweep())
+        if state is None:
             return 0, True if since + LATE_TICKS <= present() else None
         removed, start, now = 0, index_row_at(max(0, since - SLOT_TICKS)), present()
         while expired := await self._index_rows(start, index_row_at(now + 1), TOGETHER_MAX):
@@ -171,14 +171,13 @@ class ShardSweep:
             if len(expired) == TOGETHER_MAX and unswept.until < now:
                 unswept.messages += await self._count(max(start, index_row_at(unswept.until + 1)), now)
                 unswept.until = now
-            remove = RemoveExpired(expired)
-            await self._engine.commit(self._space, self._partition, remove.rows, remove)
-            removed += remove.removed
-            unswept.messages = max(0, unswept.messages - remove.removed)
-            if not remove.moved:
+            done = await self._engine.commit(self._space, self._partition, remove_expired(expired))
+            removed += done.messages
+            unswept.messages = max(0, unswept.messages - done.messages)
+            if not done.moved:
                 start = expired[-1][0] + "\0"
-        if begin.state.messages > removed:
-            await self._schedule_next(now, begin.state.sweeps)
+        if state.messages > removed:
+            await self._schedule_next(now, state.sweeps)
         return removed, True
 
     async def _schedule_next(self, now: int, sweeps: int) -> None:
@@ -192,7 +191,7 @@ class ShardSweep:
             for row, value in await self._index_rows(index_row_at(start), index_row_at(end), 1):
                 scheduled = Scheduled(slot_of(read_index(row, value)[0]), sweeps)
                 await self._expirations.schedule(self._space, self._number, scheduled.due)
-                await self._engine.commit(self._space, self._partition, [STATE_ROW], EndSweep(scheduled))
+                await self._engine.commit(self._space, self._partition, end_sweep(scheduled))
                 return
             start, ticks = end, ticks * 4
 
@@ -367,64 +366,67 @@ class Shard:
                 barrier, floor = behind, self._floor
         scheduled = UNSCHEDULED
         while True:
-            decide = MoveMessages(moves, barrier, floor, scheduled)
+            moving = MoveMessages(moves, barrier, floor, scheduled)
             try:
-                await self._commit(decide)
+                await self._commit(moving)
             except UnscheduledError as error:
                 scheduled = error.needed
-                self._in_flight[decide] = decide.lowest  # It is about to write its rows: the floor stays below them.
+                self._in_flight[moving] = moving.lowest  # It is about to write its rows: the floor stays below them.
                 try:
                     await self._expirations.schedule(self._space, self._number, scheduled.due)
                 finally:
-                    del self._in_flight[decide]
+                    del self._in_flight[moving]
             except BarrierError:
                 self._learn(await self.state())
                 raise
             else:
                 break
 
-    async def _commit(self, decide: MoveMessages) -> None:
+    async def _commit(self, moving: MoveMessages) -> None:
         if self._alone:
-            await self._commit_alone(decide)
+            after = await self._commit_alone(moving)
         else:
-            await self._engine.commit(self._space, self._partition, decide.rows, decide)
-            self._learn_of(decide)
+            after = await self._engine.commit(self._space, self._partition, moving.commit())
+        self._learn_of(moving, after)
 
-    def _learn_of(self, decide: MoveMessages) -> None:
+    def _learn_of(self, moving: MoveMessages, after: ShardState) -> None:
         """Take in the state after a commit, and which rows it left."""
-        if decide.after is not None:
-            self._learn(decide.after)
-            self._left_until = max(self._left_until, decide.left_until)
+        self._learn(after)
+        self._left_until = max(self._left_until, moving.left_until)
 
-    async def _commit_alone(self, decide: MoveMessages) -> None:
+    async def _commit_alone(self, moving: MoveMessages) -> ShardState:
         """Commit, and keep the floor below the rows until their outcome is known."""
-        self._in_flight[decide] = decide.lowest
+        self._in_flight[moving] = moving.lowest
+        commit = moving.commit()
         try:
-            await self._engine.commit(self._space, self._partition, decide.rows, decide)
+            after = await self._engine.commit(self._space, self._partition, commit)
         except asyncio.CancelledError:
-            settling = asyncio.create_task(self._settle(decide))
+            settling = asyncio.create_task(self._settle(moving, commit.rows))
             self._settling.add(settling)
             settling.add_done_callback(self._settling.discard)
             raise
         except EngineError:
             self._doubt()
-            del self._in_flight[decide]
+            del self._in_flight[moving]
             raise
         except BaseException:
-            del self._in_flight[decide]
+            del self._in_flight[moving]
             raise
-        del self._in_flight[decide]
-        self._learn_of(decide)
+        del self._in_flight[moving]
+        return after
 
-    async def _settle(self, decide: MoveMessages) -> None:
+    async def _settle(self, moving: MoveMessages, rows: Sequence[str]) -> None:
         """Wait for the outcome of a commit whose caller has gone: a commit that names its rows waits for it."""
         try:
-            await self._engine.commit(self._space, self._partition, decide.rows, lambda _, __: {})
-            self._learn_of(decide)
+            stored = await self._engine.commit(
+                self._space, self._partition, Commit(rows, lambda current, _: Decision({}, current[0]))
+            )
+            if stored != CLOSED:
+                self._learn_of(moving, read_state(stored))
         except EngineError:
             self._doubt()
         finally:
-            del self._in_flight[decide]
+            del self._in_flight[moving]
 
     def _doubt(self) -> None:
         """Rely on the stored barrier alone: a commit whose outcome is unknown may be seen after a later scan."""
@@ -463,4 +465,4 @@ class Shard:
 
 async def close_shard(engine: Engine, space: int, number: int) -> None:
     """Reject all later commits of a shard, in every process, with `SpaceDroppedError`."""
-    await engine.commit(space, partition_of(number), [STATE_ROW], lambda _, __: {STATE_ROW: CLOSED})
+    await engine.commit(space, partition_of(number), put_rows({STATE_ROW: CLOSED}))

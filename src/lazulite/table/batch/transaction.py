@@ -12,7 +12,6 @@ part is encoded once, with `_ROW_KEY` for the row key, which no header can hold.
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from lazulite.engine.commit_steps import commit_in_steps
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import AuthorityError, ServiceError
@@ -26,7 +25,7 @@ from lazulite.table.call import Call
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.model.row import etag_of
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual, respond
-from lazulite.table.operations.write_decisions import ApplyAll, EntityWrite, WriteRejectedError
+from lazulite.table.operations.write_decisions import EntityWrite, WriteRejectedError, apply_all
 from lazulite.table.payload.formats import Preference, format_for_error, read_preference
 from lazulite.table.payload.links import linked_key, row_link
 from lazulite.table.responses import batch_error, location_lines, preference_applied
@@ -174,9 +173,7 @@ def _check_membership(
 async def _commit(first: Call, writes: Sequence[EntityWrite]) -> int:
     try:
         table = await first.context.catalog.require_table(first.account, first.resource.table)
-        rows = [write.row_key for write in writes]
-        partition = writes[0].partition_key
-        return await commit_in_steps(first.context.engine, table.space, partition, rows, ApplyAll(writes))
+        return await first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))
     except SpaceDroppedError:
         raise WriteRejectedError(0, ServiceError("TableNotFound")) from None
     except ServiceError as error:

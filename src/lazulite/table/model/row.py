@@ -140,6 +140,11 @@ def ticks_of(value: bytes) -> int:
     return int.from_bytes(value[1:HEAD_BYTES], "big")
 
 
+def example_at(ticks: int) -> bytes:
+    """Return a row's value with a Timestamp and no members."""
+    return _VERSION + ticks.to_bytes(HEAD_BYTES - 1, "big")
+
+
 def members_of(value: bytes) -> bytes:
     """Return the members of a row's value, without braces."""
     return value[HEAD_BYTES:]

@@ -8,7 +8,6 @@ Source: reference §9.
 
 from typing import NamedTuple, cast
 
-from lazulite.engine.commit_steps import commit_in_steps
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import Steps
@@ -20,9 +19,9 @@ from lazulite.table.model.row import assemble, encode_keys, etag_of, stored_etag
 from lazulite.table.names import check_new_key
 from lazulite.table.operations.write_decisions import (
     INSERT,
-    ApplyOne,
     EntityWrite,
     Write,
+    apply_one,
 )
 from lazulite.table.payload.formats import Format, Preference, read_preference
 from lazulite.table.payload.links import entity_link
@@ -219,9 +218,7 @@ class SingleWrite(PreparedOperation):
             write = await call.time_slice().run(prepare(validated, request.body, keys, condition))
         catalog, account, name = call.context.catalog, self._account, self._table
         table = catalog.cached(account, name) or await catalog.require_table(account, name)
-        timestamp = await commit_in_steps(
-            call.context.engine, table.space, write.partition_key, [write.row_key], ApplyOne(write)
-        )
+        timestamp = await call.context.engine.commit(table.space, write.partition_key, apply_one(write))
         response = ready_response(validated, write, timestamp)
         if response is None:
             response = await call.time_slice().run(respond(validated, write, timestamp))

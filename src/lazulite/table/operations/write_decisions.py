@@ -1,9 +1,9 @@
 """The six kinds of write, and the row that each makes of the stored one.
 
-Invariants: a decision depends only on the rows that it names, so an engine may repeat it. The conditional write that it
-states in advance (`engine.precondition`) has the same outcome. A decision merges no more than
-`MERGED_MAX` in one step of the event loop: larger merges are done in steps beforehand (`engine.commit_steps`), and hold
-for the row that they were done on. Source: reference §9.
+Invariants: a decision depends only on the rows that it names, so an engine may repeat it. It is the same for each row
+that meets the stated precondition. A decision merges no more than `MERGED_MAX` in one step of the event loop: larger
+merges are done in steps beforehand (`engine.commit_needs`), and hold for the row that they were done on.
+Source: reference §9.
 
 Entities are merged as text: the members of a row with those of a write laid over them (their form: row.py). Most merges
 need no decoded property: names that stand for themselves are sorted as they are, and a result that is small and has few
@@ -11,14 +11,27 @@ members is within every limit. Any other merge is left to the decoded properties
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from lazulite.engine.commit_steps import StepsNeededError
-from lazulite.engine.precondition import ConditionalCommit, ConditionalWrite, Expect, Precondition
+from lazulite.engine.commit import (
+    ABSENT,
+    ANYTHING,
+    Commit,
+    CommitProcedure,
+    Decision,
+    Expect,
+    Needs,
+    Plain,
+    Precondition,
+    Values,
+)
+from lazulite.engine.remote.codec import Encoding
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps, finish
+from lazulite.service.rejection import SERVICE_ERROR
 from lazulite.table.etag_condition import ANY, check_condition, ticks_meant
 from lazulite.table.model.entity import PROPERTIES_MAX, SURELY_SMALL, check_merged, is_surely_legal
 from lazulite.table.model.row import (
@@ -28,6 +41,7 @@ from lazulite.table.model.row import (
     decode_members,
     decode_row,
     encode_properties,
+    example_at,
     in_order,
     split_custom,
     ticks_of,
@@ -94,7 +108,7 @@ class Premerged(NamedTuple):
     """The outcome of a merge with one version of its row, which `ticks` names: the entity's members, or a rejection."""
 
     ticks: int
-    members: bytes
+    members: str | bytes
     rejection: ServiceError | None = None
 
 
@@ -113,6 +127,8 @@ class EntityWrite:
     """The response preference of an insert."""
     result: bytes | None = None
     premerged: Premerged | None = None
+    example: bytes | None = None
+    """The row of its precondition."""
 
     def apply(self, current: bytes | None, timestamp: int) -> bytes | None:
         """Return what the row becomes (None: deleted), given what it is and the commit's timestamp.
@@ -155,7 +171,8 @@ class EntityWrite:
             return finish(self._merge_decoded(current)) if members is None else members
         if premerged.rejection is not None:
             raise premerged.rejection
-        self.premerged = None  # Its memory goes to the row: a batch may hold a hundred of them.
+        if current is not self.example:
+            self.premerged = None  # Its memory goes to the row: a batch may hold a hundred of them.
         return premerged.members
 
     def merge_cost(self, current: bytes | None) -> int:
@@ -199,38 +216,35 @@ class EntityWrite:
 
     def precondition(self) -> Precondition | None:
         """Return the precondition under which the write does not depend on the row's value; None if it does."""
-        kind = self.kind
+        kind, timestamp = self.kind, None
         if kind.merges:
             premerged = self.premerged
             if premerged is None or premerged.rejection is not None:
                 return None
-            return Precondition(Expect.PRESENT, timestamp=premerged.ticks)
-        if not kind.must_exist:
-            return Precondition(Expect.ANYTHING if kind.must_exist is None else Expect.ABSENT)
-        if self.condition is None or self.condition == ANY:
-            return Precondition(Expect.PRESENT, kind.deletes)
-        timestamp = ticks_meant(self.condition)
-        return None if timestamp is None else Precondition(Expect.PRESENT, kind.deletes, timestamp)
+            timestamp = premerged.ticks
+        elif not kind.must_exist:
+            return ANYTHING if kind.must_exist is None else ABSENT
+        elif self.condition is not None and self.condition != ANY:
+            timestamp = ticks_meant(self.condition)
+            if timestamp is None:
+                return None
+        self.example = example_at(timestamp or 0)
+        return Precondition(Expect.PRESENT, timestamp, example=self.example, deletes=kind.deletes)
 
-    def conditional_on(self, current: bytes | None) -> "Merged | None":
-        """Return a merge with this row as a conditional write; None if it takes steps, is rejected, or is none."""
+    def precondition_given(self, current: bytes | None) -> Precondition | None:
+        """Return the precondition of a merge with a row; None if it takes steps, is rejected, or is none."""
         if not self.kind.merges or (current is None and self.kind.must_exist) or self.merge_cost(current) > MERGED_MAX:
             return None
+        if current is None:
+            return ABSENT
+        ticks = ticks_of(current)
         try:
-            timestamp = None if current is None else ticks_of(current)
-            if timestamp is not None:
-                check_condition(self.condition, timestamp)
-            encoded = self._encoded_over(current)
+            check_condition(self.condition, ticks)
+            self.premerged = Premerged(ticks, self._encoded_over(current))
         except ServiceError:
             return None
-        expects = Expect.ABSENT if current is None else Expect.PRESENT
-        return Merged(Precondition(expects, timestamp=timestamp), self.keys, encoded)
-
-    def value_if_expected(self, timestamp: int) -> bytes | None:
-        """Return what the entity becomes if it is as expected, at the commit's timestamp."""
-        members = self.encoded if self.premerged is None else self.premerged.members
-        self.result = None if self.kind.deletes else assemble(timestamp, self.keys, members)
-        return self.result
+        self.example = current
+        return Precondition(Expect.PRESENT, ticks, example=current)
 
 
 class WriteRejectedError(Exception):
@@ -242,88 +256,84 @@ class WriteRejectedError(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class Merged(ConditionalWrite):
-    """A merge with one version of its row, or with none."""
-
-    expected: Precondition
-    keys: str
-    encoded: str | bytes
-
-    def precondition(self) -> Precondition:
-        """See `ConditionalWrite`."""
-        return self.expected
-
-    def value(self, timestamp: int) -> bytes:
-        """See `ConditionalWrite`."""
-        return assemble(timestamp, self.keys, self.encoded)
+def apply_one(write: EntityWrite) -> Commit[int]:
+    """Return the commit of one write. Its result is the timestamp; it rejects as `EntityWrite.apply`."""
+    return Commit(
+        [write.row_key],
+        partial(_decide_one, write),
+        partial(_expected_of_one, write),
+        procedure=APPLY_ONE,
+        argument=write,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyOne(ConditionalWrite):
-    """A `CommitFunction`: apply one write to its row."""
-
-    write: EntityWrite
-
-    def __call__(self, current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
-        """See `CommitFunction`.
-
-        Raises:
-            StepsNeededError: the row is to be merged in steps first.
-            ServiceError: as `EntityWrite.apply`.
-        """
-        write, value = self.write, current[0]
-        if value is not None and len(value) + len(write.encoded) > LARGE_BYTES and write.merge_cost(value) > MERGED_MAX:
-            raise StepsNeededError(write.premerge(value))
-        return {write.row_key: write.apply(value, timestamp)}
-
-    def precondition(self) -> Precondition | None:
-        """See `ConditionalWrite`."""
-        return self.write.precondition()
-
-    def conditional_on(self, current: bytes | None) -> Merged | None:
-        """See `ConditionalWrite`."""
-        return self.write.conditional_on(current)
-
-    def value(self, timestamp: int) -> bytes | None:
-        """See `ConditionalWrite`."""
-        return self.write.value_if_expected(timestamp)
+def _decide_one(write: EntityWrite, current: Values, timestamp: int) -> Decision[int] | Needs[int]:
+    value = current[0]
+    if value is not None and len(value) + len(write.encoded) > LARGE_BYTES and write.merge_cost(value) > MERGED_MAX:
+        return Needs(write.premerge(value))
+    return Decision({write.row_key: write.apply(value, timestamp)}, timestamp)
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyAll(ConditionalCommit):
-    """A `CommitFunction`: apply writes, each to its row, or reject all of them."""
+def _expected_of_one(write: EntityWrite, current: Values | None) -> list[Precondition | None]:
+    return [write.precondition() if current is None else write.precondition_given(current[0])]
 
-    writes: Sequence[EntityWrite]
 
-    def preconditions(self) -> Sequence[Precondition] | None:
-        """See `ConditionalCommit`."""
-        found = [write.precondition() for write in self.writes]
-        known = [each for each in found if each is not None]
-        return known if len(known) == len(found) else None
+def apply_all(writes: Sequence[EntityWrite]) -> Commit[int]:
+    """Return the commit of writes, each to its row. Its result is the timestamp.
 
-    def __call__(self, current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
-        """See `CommitFunction`.
+    It rejects all of them by a `WriteRejectedError`: one of them is rejected, the first in their order.
+    """
+    return Commit(
+        [write.row_key for write in writes],
+        partial(_decide_all, writes),
+        lambda _: [write.precondition() for write in writes],
+        procedure=APPLY_ALL,
+        argument=writes,
+    )
 
-        Raises:
-            StepsNeededError: the rows are to be merged in steps first.
-            WriteRejectedError: one of them is rejected, the first in their order.
-        """
-        cost = 0
-        changes: dict[str, bytes | None] = {}
-        for index, (write, value) in enumerate(zip(self.writes, current, strict=True)):
-            if write.kind.merges:
-                cost += write.merge_cost(value)
-                if cost > MERGED_MAX:
-                    raise StepsNeededError(self._premerge(current))
-            try:
-                changes[write.row_key] = write.apply(value, timestamp)
-            except ServiceError as error:
-                raise WriteRejectedError(index, error) from None
-        return changes
 
-    def _premerge(self, current: Sequence[bytes | None]) -> Steps[None]:
-        left = deque(current)
-        del current  # A row is released once it is merged: a hundred may be 300 MB.
-        for write in self.writes:
-            yield from write.premerge(left.popleft())
+def _decide_all(writes: Sequence[EntityWrite], current: Values, timestamp: int) -> Decision[int] | Needs[int]:
+    cost = 0
+    changes: dict[str, bytes | None] = {}
+    for index, (write, value) in enumerate(zip(writes, current, strict=True)):
+        if write.kind.merges:
+            cost += write.merge_cost(value)
+            if cost > MERGED_MAX:
+                return Needs(_premerge_all(writes, current))
+        try:
+            changes[write.row_key] = write.apply(value, timestamp)
+        except ServiceError as error:
+            raise WriteRejectedError(index, error) from None
+    return Decision(changes, timestamp)
+
+
+def _premerge_all(writes: Sequence[EntityWrite], current: Values) -> Steps[None]:
+    left = deque(current)
+    del current  # A row is released once it is merged: a hundred may be 300 MB.
+    for write in writes:
+        yield from write.premerge(left.popleft())
+
+
+_NUMBERS = {kind: number for number, kind in enumerate(WRITES)}
+
+
+def _encode_write(write: EntityWrite) -> Plain:
+    return _NUMBERS[write.kind], write.partition_key, write.row_key, write.condition, write.keys, write.encoded
+
+
+def _decode_write(payload: Plain) -> EntityWrite:
+    number, *rest = payload
+    return EntityWrite(WRITES[number], *rest)
+
+
+APPLY_ONE = CommitProcedure("table.apply_one", _encode_write, lambda payload: apply_one(_decode_write(payload)))
+APPLY_ALL = CommitProcedure(
+    "table.apply_all",
+    lambda writes: [_encode_write(write) for write in writes],
+    lambda payload: apply_all([_decode_write(each) for each in payload]),
+)
+REJECTION = Encoding(
+    WriteRejectedError,
+    lambda rejection: (rejection.index, SERVICE_ERROR.encode(rejection.error)),
+    lambda payload: WriteRejectedError(payload[0], SERVICE_ERROR.decode(payload[1])),
+)

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import asyncpg
 import pytest
 
+from lazulite.engine.commit import Expect, Precondition, changing
 from lazulite.engine.content.contract import WINDOW_BYTES
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, StoreUnusableError
 from lazulite.engine.postgres import request_batcher, scan, server_settings, sql_statements
@@ -29,7 +30,6 @@ from lazulite.engine.postgres.sql_scripts import (
     apply_script,
     write_script,
 )
-from lazulite.engine.precondition import Expect, Precondition
 from lazulite.protocol.clock import system_clock
 from tests.engine.content.test_contract import get, put
 from tests.engine.postgres.adds import Adds
@@ -88,12 +88,12 @@ async def test_an_engine_on_it_does_what_engines_do(engine: PostgresEngine) -> N
     """With arguments, as an EXPLAIN has none: Citus plans a statement only when it knows them."""
     rows = [f"{number:03}" for number in range(30)]
     for partition in ("p", "q", "é" * 1000):
-        await engine.commit(1, partition, rows, lambda *_: dict.fromkeys(rows, b"x"))
-        await engine.commit(1, partition, ["000"], lambda values, _: {"000": b"%s+" % values[0]})
+        await engine.commit(1, partition, changing(rows, lambda *_: dict.fromkeys(rows, b"x")))
+        await engine.commit(1, partition, changing(["000"], lambda values, _: {"000": b"%s+" % values[0]}))
         assert await engine.get(1, partition, "000") == b"x+"
         for word in (b"one", b"two"):
-            await engine.commit(1, partition, ["seen"], Adds(word, "seen"))
-        assert await engine.commit(1, partition, ["seen"], lambda *_: {"seen": None})
+            await engine.commit(1, partition, Adds(word, "seen").commit())
+        assert await engine.commit(1, partition, changing(["seen"], lambda *_: {"seen": None}))
         one = KeyRange((partition, ""), (partition + "\0", ""))
         assert sum([len(part.values) async for part in engine.scan(1, [one])]) == 30
     assert sum([len(part.values) async for part in engine.scan(1, [WHOLE, WHOLE])]) == 180
@@ -125,7 +125,7 @@ async def test_so_does_each_statement_of_writes_that_share_a_script(
 
     monkeypatch.setattr(engine._pool, "run", noted)
     for expects in (Expect.ABSENT, Expect.PRESENT):
-        await asyncio.gather(*(engine.commit(1, str(at), ["r"], WriteIf("r", b"x", expects)) for at in range(60)))
+        await asyncio.gather(*(engine.commit(1, str(at), WriteIf("r", b"x", expects).commit()) for at in range(60)))
     assert len(sent) == 2 * len(Coordinator(CITUS).workers())
     for statement in ";\n".join(sent).split(";\n"):
         assert "Task Count: 1\n" in await plan(engine, statement), statement
@@ -189,8 +189,8 @@ async def test_keys_and_values_arrive_whatever_the_coordinator_is_set_to(dsn: st
     async with engine_at(dsn) as engine:
         for partition in partitions:
             for row in ("\\x41", "\\\\"):
-                await engine.commit(1, partition, [row], lambda *_, row=row: {row: value})
-                await engine.commit(1, partition, [row], partial(add_backslash, row))
+                await engine.commit(1, partition, changing([row], lambda *_, row=row: {row: value}))
+                await engine.commit(1, partition, changing([row], partial(add_backslash, row)))
                 assert await engine.get(1, partition, row) == value + b"\\"
         pages = [part.key(at) async for part in engine.scan(1, [WHOLE]) for at in range(len(part.values))]
         assert sorted(pages) == sorted((partition, row) for partition in partitions for row in ("\\x41", "\\\\"))
@@ -251,7 +251,7 @@ async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: Postgr
     await components.periodic.close()
     partition = components.shards.samples()[1]
     for _ in range(8):  # By then, the session has kept the plans.
-        await engine.commit(1, partition.decode(), ["r"], lambda *_: {"r": b"x"})
+        await engine.commit(1, partition.decode(), changing(["r"], lambda *_: {"r": b"x"}))
         assert await engine.get(1, partition.decode(), "r") == b"x"
     before, [other, *_] = await port_of(engine, partition), Coordinator(CITUS).workers()[1:]
     found = "SELECT get_shard_id_for_distribution_column('lazulite.rows', $1::bytea)"
@@ -259,11 +259,11 @@ async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: Postgr
     Coordinator(CITUS).execute(move, partition, before, *other.address, database=dsn.rpartition("/")[2])
     assert await port_of(engine, partition) == before
     assert await engine.get(1, partition.decode(), "r") == b"x"
-    await engine.commit(1, partition.decode(), ["s"], WriteIf("s", b"y", Expect.ABSENT))
-    await engine.commit(1, partition.decode(), ["r"], lambda values, _: {"r": (values[0] or b"") + b"+"})
+    await engine.commit(1, partition.decode(), WriteIf("s", b"y", Expect.ABSENT).commit())
+    await engine.commit(1, partition.decode(), changing(["r"], lambda values, _: {"r": (values[0] or b"") + b"+"}))
     rows = [f"t{number:02}" for number in range(50)]
     for value in (b"1", b"2"):
-        await engine.commit(1, partition.decode(), rows, lambda *_, value=value: dict.fromkeys(rows, value))
+        await engine.commit(1, partition.decode(), changing(rows, lambda *_, value=value: dict.fromkeys(rows, value)))
     assert [part.values async for part in engine.scan(1, [WHOLE])] == [[b"x+", b"y", *[b"2"] * 50]]
 
 
@@ -301,7 +301,7 @@ async def test_a_silent_worker_takes_only_its_partitions_along(dsn: str) -> None
     shards = (await engine._started()).shards
     partitions = {shards.address(node): key.decode() for node, key in shards.samples().items()}
     for partition in partitions.values():
-        await engine.commit(1, partition, ["r"], lambda *_: {"r": b"x"})
+        await engine.commit(1, partition, changing(["r"], lambda *_: {"r": b"x"}))
     worker = Coordinator(CITUS).workers()[0]
     address = "{}:{}".format(*worker.address)
     away = partitions.pop(address)
@@ -310,8 +310,8 @@ async def test_a_silent_worker_takes_only_its_partitions_along(dsn: str) -> None
             continue
         calls: list[Callable[[], Awaitable[object]]] = [
             lambda: engine.get(1, away, "r"),
-            lambda: engine.commit(1, away, ["r"], lambda *_: {"r": b"y"}),
-            lambda: engine.commit(1, away, ["s"], WriteIf("s", b"y", Expect.ABSENT)),
+            lambda: engine.commit(1, away, changing(["r"], lambda *_: {"r": b"y"})),
+            lambda: engine.commit(1, away, WriteIf("s", b"y", Expect.ABSENT).commit()),
             lambda: anext(engine.scan(1, [WHOLE])),
             lambda: engine.drop(7),
         ]
@@ -320,7 +320,7 @@ async def test_a_silent_worker_takes_only_its_partitions_along(dsn: str) -> None
                 await rejected()
         for partition in partitions.values():
             assert await engine.get(1, partition, "r") == b"x"
-            await engine.commit(1, partition, ["s"], WriteIf("s", b"y", Expect.ABSENT))
+            await engine.commit(1, partition, WriteIf("s", b"y", Expect.ABSENT).commit())
         await engine.check_writable()
         assert list(engine.away) == [address]
         sessions = OURS.replace("current_database()", f"'{dsn.rpartition('/')[2]}'")
@@ -347,7 +347,7 @@ async def test_a_first_start_is_one_at_the_coordinator(dsn: str) -> None:
         async with engine_at(at_worker):
             pass
     async with engine_at(dsn) as engine:
-        await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+        await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"}))
         async with engine_at(at_worker) as other:
             assert await other.get(1, "p", "r") == b"x"
 
@@ -371,7 +371,7 @@ def is_up(node: Postgres) -> bool:
 
 
 async def test_a_commit_whose_worker_is_killed_is_in_doubt_and_no_failure(engine: PostgresEngine, dsn: str) -> None:
-    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    await engine.commit(1, "p", changing(["r"], lambda *_: {"r": b"x"}))
     workers = Coordinator(CITUS).workers()
 
     async def commit() -> None:

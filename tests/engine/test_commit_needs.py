@@ -1,13 +1,13 @@
-"""Commits whose functions do long work in steps, between two tries."""
+"""Commits that do long work in steps between two tries, or turn out to need more rows."""
 
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator
 
 import pytest
 
-from lazulite.engine.commit_steps import StepsNeededError, commit_in_steps
+from lazulite.engine.commit import Commit, Decision, Needs, Values, put_rows
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
@@ -24,18 +24,21 @@ async def _engine() -> AsyncIterator[RocksEngine]:
 
 
 class Doubled:
-    """A commit function that doubles a row, which it does in steps; it counts its calls."""
+    """Doubles a row, which it does in steps; it counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
         self._prepared: tuple[bytes, bytes] | None = None
 
-    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+    def commit(self) -> Commit[None]:
+        return Commit(["r"], self._decide)
+
+    def _decide(self, current: Values, _: int) -> Decision[None] | Needs[None]:
         self.calls += 1
         value = current[0] or b""
         if self._prepared is None or self._prepared[0] != value:
-            raise StepsNeededError(self._prepare(value))
-        return {"r": self._prepared[1]}
+            return Needs(self._prepare(value))
+        return Decision({"r": self._prepared[1]}, None)
 
     def _prepare(self, value: bytes) -> Generator[None, None, None]:
         for _ in range(STEPS):
@@ -44,7 +47,7 @@ class Doubled:
 
 
 async def _put(engine: RocksEngine, value: bytes) -> None:
-    await engine.commit(SPACE, "p", ["r"], lambda *_: {"r": value})
+    await engine.commit(SPACE, "p", put_rows({"r": value}))
 
 
 async def test_other_tasks_run_between_the_steps(engine: RocksEngine) -> None:
@@ -59,7 +62,7 @@ async def test_other_tasks_run_between_the_steps(engine: RocksEngine) -> None:
 
     other = asyncio.create_task(count())
     doubled = Doubled()
-    await commit_in_steps(engine, SPACE, "p", ["r"], doubled)
+    await engine.commit(SPACE, "p", doubled.commit())
     other.cancel()
     assert (await engine.get(SPACE, "p", "r"), doubled.calls) == (b"aa", 3)
     assert iterations >= STEPS
@@ -73,14 +76,14 @@ async def test_a_row_that_changed_meanwhile_is_worked_on_again(engine: RocksEngi
         await _put(engine, b"b")
 
     doubled = Doubled()
-    await asyncio.gather(commit_in_steps(engine, SPACE, "p", ["r"], doubled), put_meanwhile())
+    await asyncio.gather(engine.commit(SPACE, "p", doubled.commit()), put_meanwhile())
     assert (await engine.get(SPACE, "p", "r"), doubled.calls) == (b"bb", 4)
 
 
 async def test_many_at_once_do_not_undo_each_others_steps(engine: RocksEngine) -> None:
     await _put(engine, b"a")
     many = [Doubled() for _ in range(18)]
-    await asyncio.gather(*(commit_in_steps(engine, SPACE, "p", ["r"], each) for each in many))
+    await asyncio.gather(*(engine.commit(SPACE, "p", each.commit()) for each in many))
     assert await engine.get(SPACE, "p", "r") == b"a" * 2**18
     assert max(each.calls for each in many) == 3
 
@@ -88,28 +91,41 @@ async def test_many_at_once_do_not_undo_each_others_steps(engine: RocksEngine) -
 async def test_the_rows_of_a_try_are_released(engine: RocksEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the cycle collector: a batch may hold hundreds of megabytes."""
     await _put(engine, b"a")
-    errors: list[weakref.ref[StepsNeededError]] = []
+    made: list[weakref.ref[Needs[None]]] = []
 
-    def note(error: StepsNeededError, steps: Generator[None, None, None]) -> None:
-        error.steps = steps
-        errors.append(weakref.ref(error))
+    def note(needs: Needs[None], steps: Generator[None, None, None]) -> None:
+        needs.steps, needs.instead = steps, None
+        made.append(weakref.ref(needs))
 
-    monkeypatch.setattr(StepsNeededError, "__init__", note)
+    monkeypatch.setattr(Needs, "__init__", note)
     gc.disable()
     try:
-        await commit_in_steps(engine, SPACE, "p", ["r"], Doubled())
-        assert [error() for error in errors] == [None, None]
+        await engine.commit(SPACE, "p", Doubled().commit())
+        assert [needs() for needs in made] == [None, None]
     finally:
         gc.enable()
 
 
 async def test_tries_are_bounded(engine: RocksEngine) -> None:
-    def never(_: Sequence[bytes | None], __: int) -> Mapping[str, bytes | None]:
-        raise StepsNeededError(iter_steps())
+    def never(_: Values, __: int) -> Needs[None]:
+        return Needs(iter_steps())
 
     def iter_steps() -> Generator[None, None, None]:
         yield from ()
 
     with pytest.raises(EngineUnavailableError):
-        await commit_in_steps(engine, SPACE, "p", ["r"], never)
+        await engine.commit(SPACE, "p", Commit(["r"], never))
     assert await engine.get(SPACE, "p", "r") is None
+
+
+async def test_a_commit_may_name_more_rows_again_and_again(engine: RocksEngine) -> None:
+    def naming(rows: list[str]) -> Commit[list[str]]:
+        def decide(current: Values, _: int) -> Decision[list[str]] | Needs[list[str]]:
+            if len(current) < 4:
+                return Needs(instead=naming([*rows, f"{len(rows)}"]))
+            return Decision(dict.fromkeys(rows, b"x"), rows)
+
+        return Commit(rows, decide)
+
+    assert await engine.commit(SPACE, "p", naming(["0"])) == ["0", "1", "2", "3"]
+    assert await engine.get(SPACE, "p", "3") == b"x"

@@ -1,0 +1,166 @@
+"""A commit as a value: the rows to read, what is expected of them, what to decide, and how it travels.
+
+Each engine picks its cheapest way from the value:
+
+    RocksDB      reads the rows and decides in the step in which the commit joins its group; it needs nothing else
+    PostgreSQL   decides on examples, if all rows have preconditions, and sends the preconditions along; otherwise it
+                 reads the rows, and writes if they are unchanged (see `postgres.engine`)
+    remote       asks the process that has the store to run the commit, if the commit has a procedure; otherwise it
+                 reads the rows, decides, and sends a compare-and-swap of all of them
+
+So a service states a commit once, and knows of no engine.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Plain: TypeAlias = Any
+"""A value that another process of this program can be sent: see `remote.channel`."""
+
+Values: TypeAlias = Sequence[bytes | None]
+"""The values of rows, in the order of their commit; None: absent."""
+Changes: TypeAlias = Mapping[str, bytes | None]
+"""Rows to write, with their new values; None deletes the row. Rows left out stay as they are."""
+
+
+class Decision(NamedTuple, Generic[T]):
+    """What a commit writes, and its result."""
+
+    changes: Changes
+    """A row that the commit did not name costs another try, with this row named behind the others."""
+    result: T
+
+
+class Needs(Generic[T]):
+    """What a commit needs before it can decide. Nothing is written before.
+
+    Attributes:
+        steps: work on the values that it was shown, a short step of the event loop at a time. Then the commit is tried
+            again. It keeps the outcome of the work, and uses it only if the values are still the same.
+        instead: the commit to try in its place, which names more rows.
+    """
+
+    __slots__ = ("__weakref__", "instead", "steps")
+
+    def __init__(self, steps: Generator[None, None, None] | None = None, instead: "Commit[T] | None" = None) -> None:
+        self.steps = steps
+        self.instead = instead
+
+
+class Expect(Enum):
+    """Whether a row must exist."""
+
+    ABSENT = auto()
+    PRESENT = auto()
+    ANYTHING = auto()
+
+
+class Precondition(NamedTuple):
+    """A state of a row. A commit that states it decides alike on each value of the row that meets it."""
+
+    expects: Expect
+    timestamp: int | None = None
+    """The commit timestamp of the row's last write, in ticks; None accepts every one."""
+    beginning: bytes = b""
+    """What the value of a present row begins with."""
+    example: bytes | None = None
+    """A value that meets the precondition, on which an engine may let the commit decide without reading the row."""
+    deletes: bool = False
+    """Whether the commit deletes the row."""
+
+
+ANYTHING = Precondition(Expect.ANYTHING)
+ABSENT = Precondition(Expect.ABSENT)
+
+Decide: TypeAlias = Callable[[Values, int], Decision[T] | Needs[T]]
+"""Decides a commit, given the values of its rows and the commit timestamp in ticks. Pure and quick; an engine may call
+it more than once. An exception rejects the commit and is raised to the caller as it is.
+
+A commit that travels as a compare-and-swap is decided on the time of its own process instead of a timestamp."""
+
+Preconditions: TypeAlias = Callable[[Values | None], Sequence[Precondition | None]]
+"""Returns the precondition of each row; None for a row on whose value the decision depends. Given the rows' values
+(None: they were not read), it may state that the rows are still those."""
+
+
+class CommitProcedure(NamedTuple, Generic[T]):
+    """How the commits of one kind travel to the process that has the store, which makes and runs them."""
+
+    name: str
+    encode: Callable[[Any], Plain]
+    """Takes the `argument` of a commit to plain values."""
+    make: Callable[[Plain], "Commit[T]"]
+    """Takes what `encode` returned to the same commit."""
+    encode_result: Callable[[T], Plain] = lambda result: result
+    decode_result: Callable[[Plain], T] = lambda result: result
+
+
+@dataclass(slots=True, eq=False)
+class Commit(Generic[T]):
+    """A change of rows of one partition, made as a whole or not at all."""
+
+    rows: Sequence[str]
+    """The rows to read."""
+    decide: Decide[T]
+    preconditions: Preconditions | None = None
+    """None: the decision depends on the values of all rows."""
+    kept: str | None = None
+    """The row that most commits of the partition name. An engine may keep its value from one commit to the next."""
+    procedure: CommitProcedure[T] | None = None
+    argument: object = None
+    """What `procedure` sends."""
+
+    def naming(self, changes: Changes) -> Needs[T]:
+        """Return what is needed to write rows that the commit does not name."""
+        return Needs(instead=replace(self, rows=list(dict.fromkeys([*self.rows, *changes]))))
+
+
+Change: TypeAlias = Callable[[Values, int], Changes]
+"""Returns the changes of rows, given their values and the commit timestamp."""
+
+
+def changing(rows: Sequence[str], change: Change) -> Commit[int]:
+    """Return a commit of the changes that a function returns. Its result is the timestamp."""
+    return Commit(rows, lambda values, timestamp: Decision(change(values, timestamp), timestamp))
+
+
+def change_row(row: str, change: Callable[[bytes | None], Decision[T]]) -> Commit[T]:
+    """Return a commit whose decision depends on the value of one row."""
+    return Commit([row], lambda values, _: change(values[0]))
+
+
+def put_rows(changes: Changes) -> Commit[int]:
+    """Return a commit that writes rows, whatever they are. Its result is the timestamp."""
+    return Commit(
+        list(changes),
+        lambda _, timestamp: Decision(changes, timestamp),
+        lambda _: [Precondition(Expect.ANYTHING, deletes=value is None) for value in changes.values()],
+        procedure=PUT,
+        argument=changes,
+    )
+
+
+def compare_and_swap(expected: Changes, changes: Changes) -> Commit[bool]:
+    """Return a commit that writes rows if others have the expected values. Its result is whether they have."""
+    rows = list(dict.fromkeys([*expected, *changes]))
+    before = list(expected.values())
+
+    def decide(values: Values, _: int) -> Decision[bool]:
+        same = list(values[: len(before)]) == before
+        return Decision(changes if same else {}, same)
+
+    return Commit(rows, decide, procedure=SWAP, argument=(expected, changes))
+
+
+PUT = CommitProcedure("put", dict, put_rows)
+SWAP = CommitProcedure(
+    "swap",
+    lambda argument: tuple(map(dict, argument)),
+    lambda argument: compare_and_swap(*argument),
+)
+COMMIT_PROCEDURES: tuple[CommitProcedure[Any], ...] = (PUT, SWAP)
+"""Those that are no service's."""
