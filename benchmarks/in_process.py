@@ -175,7 +175,7 @@ def table(pairs: Sequence[tuple[dict[str, float], dict[str, float]]]) -> Iterato
     """Yield the lines of a comparison, given what both sides had in each turn."""
     yield "| µs of processor for an entity, or a number | other | this | this ÷ other, by turns |"
     yield "|---|---|---|---|"
-    for name in pairs[0][0]:
+    for name in (name for name in pairs[0][0] if name in pairs[0][1]):
         ours, theirs = ([pair[side][name] for pair in pairs] for side in (0, 1))
         ratios = sorted(one / other for one, other in zip(ours, theirs, strict=True))
         spread = f"{median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"

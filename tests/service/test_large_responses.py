@@ -11,6 +11,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, response_of
 from lazulite.queue.service import QUEUE
 from lazulite.service.definition import ServiceDependencies
+from lazulite.service.routing import PAGE
 from lazulite.table.service import TABLE, TableService
 from tests.fuzz.memory import MemoryEngine
 from tests.table.client import ACCOUNT, ALL_PERMISSIONS
@@ -24,7 +25,7 @@ LARGE = {
 def test_the_operations_with_large_responses() -> None:
     definitions: tuple[Any, ...] = (TABLE, QUEUE, BLOB)
     rows = [row for definition in definitions for row in definition.routes.rows]
-    assert {row.operation for row in rows if row.makes_large_response} >= LARGE
+    assert {row.operation for row in rows if row.large or row.deadline is PAGE} >= LARGE
 
 
 @pytest.mark.parametrize(

@@ -330,7 +330,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             await _receive_body(request, route)
         if "content-md5" in request.headers and request.body_to_come is None and not route.compares_checksums:
             check_content_md5(request.headers, request.body)
-        if route.makes_large_response:
+        if route.large or route.deadline is PAGE:
             await self._begin_large(request.authenticated)
 
     def _route(
@@ -456,7 +456,7 @@ async def _receive_body(request: Request, route: Route[Never]) -> None:
         ServiceError: `RequestBodyTooLarge`, or as `Request.receive_body`.
         ClientDisconnectedError: see there.
     """
-    most = route.framed_body(request.headers)
+    most = route.body if route.framing is None else route.body + route.framing(request.headers)
     if route.streams:
         if request.body_to_come and (request.body_to_come.length or 0) > most:
             raise _too_large(route)

@@ -297,10 +297,6 @@ class Route(Generic[CallT_contra]):
     changes: bool | None = None
     """Whether the secondary endpoint rejects it; None: unless its method is GET or HEAD."""
 
-    def framed_body(self, headers: Mapping[str, str]) -> int:
-        """Return the most bytes of a request's body with its frame, given its headers."""
-        return self.body if self.framing is None else self.body + self.framing(headers)
-
     def prepare(self, call: CallT_contra) -> PreparedOperation:
         """Return the operation for a call whose request has its body.
 
@@ -319,11 +315,6 @@ class Route(Generic[CallT_contra]):
         """Return the response to a call. Raises as the operation."""
         response = self.prepare(call).respond(call.request, self.keys_of(call))
         return response if isinstance(response, Response) else await response
-
-    @property
-    def makes_large_response(self) -> bool:
-        """Whether a response is a page or as large as one."""
-        return self.large or self.deadline is PAGE
 
     @property
     def is_secondary(self) -> bool:

@@ -67,10 +67,8 @@ def created_opening(call: Call) -> str:
     return f"{_NO_SNIFF}{_NO_CACHE}{applied}{_odata_line(call, _WITH_CONTENT)}"
 
 
-def location_lines(location: str) -> str:
-    """Return the fields that tell the address of what was created without an echo."""
-    return f"Location: {location}\r\nDataServiceId: {location}\r\n"
-
+LOCATION_LINES = "Location: {0}\r\nDataServiceId: {0}\r\n"
+"""The fields that tell the address of what was created without an echo."""
 
 POINT_TIMING = 'query;desc="point";dur=%.3f, scanned;desc="1", returned;desc="1"'
 """As `server_timing` of a point query that found its entity, but for the milliseconds."""

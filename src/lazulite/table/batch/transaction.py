@@ -28,7 +28,7 @@ from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity,
 from lazulite.table.operations.write_decisions import EntityWrite, WriteRejectedError, apply_all
 from lazulite.table.payload.formats import Preference, format_for_error, read_preference
 from lazulite.table.payload.links import linked_key, row_link
-from lazulite.table.responses import batch_error, location_lines, preference_applied
+from lazulite.table.responses import LOCATION_LINES, batch_error, preference_applied
 
 _ROW_KEY = "\0"
 
@@ -64,9 +64,8 @@ class ResponseParts:
         if part is None:
             call = validated.call
             location = call.address.base + row_link(call.resource.table, write.partition_key, _ROW_KEY)
-            lines = (
-                f"{validated.insert_response().opening}{location_lines(location)}ETag: {etag_of(self._timestamp)}\r\n"
-            )
+            opening = validated.insert_response().opening + LOCATION_LINES.format(location)
+            lines = f"{opening}ETag: {etag_of(self._timestamp)}\r\n"
             part = self._by_head[head] = encode_part(Response(204, opening=lines), head.content_id)
         return part.replace(_ROW_KEY.encode(), linked_key(write.row_key).encode("ascii"))
 

@@ -103,24 +103,21 @@ class EntityRead(PreparedOperation):
         Raises:
             ServiceError: `ResourceNotFound`.
         """
-        _note(request, 0 if value is None else 1)
+        record = request.record
+        record.query_class, record.rows_scanned, record.rows_returned = _POINT, 1, int(value is not None)
         if value is None:
             raise ServiceError("ResourceNotFound")
         return Response(200, [], self._writer.entity(value), opening=self._opening_of(value, seconds))
 
     async def _respond_in_steps(self, request: Request, value: bytes, seconds: float) -> Response:
-        _note(request, 1)
+        record = request.record
+        record.query_class, record.rows_scanned, record.rows_returned = _POINT, 1, 1
         opening = self._opening_of(value, seconds)
         body = await self._call.time_slice().run(self._writer.entity_steps(value))
         return Response(200, [], body, opening=opening)
 
     def _opening_of(self, value: bytes, seconds: float) -> str:
         return f"{self._opening}ETag: {stored_etag(value)}\r\nServer-Timing: {POINT_TIMING % (seconds * 1000)}\r\n"
-
-
-def _note(request: Request, returned: int) -> None:
-    record = request.record
-    record.query_class, record.rows_scanned, record.rows_returned = _POINT, 1, returned
 
 
 def _order(key: Key) -> tuple[bytes, bytes]:

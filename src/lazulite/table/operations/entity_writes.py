@@ -26,9 +26,9 @@ from lazulite.table.operations.write_decisions import (
 from lazulite.table.payload.formats import Format, Preference, read_preference
 from lazulite.table.payload.links import entity_link
 from lazulite.table.responses import (
+    LOCATION_LINES,
     created_opening,
     entity_opening,
-    location_lines,
     no_content_opening,
     preference_applied,
 )
@@ -246,7 +246,7 @@ def ready_response(validated: ValidatedWrite, write: EntityWrite, timestamp: int
     _, preference, opening = validated.insert_response()
     if preference is not Preference.NO_CONTENT:
         return None
-    lines = location_lines(_location_of(validated.call, write))
+    lines = LOCATION_LINES.format(_location_of(validated.call, write))
     return Response(204, opening=f"{opening}{lines}{_etag_line(write, timestamp)}")
 
 

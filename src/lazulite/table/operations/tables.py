@@ -26,10 +26,10 @@ from lazulite.table.query.filter import compile_predicate, parse
 from lazulite.table.query.options import read_top, reject_unknown_options
 from lazulite.table.resource import wrong_key_count
 from lazulite.table.responses import (
+    LOCATION_LINES,
     created_opening,
     entity_answer,
     feed_answer,
-    location_lines,
     no_content_opening,
     preference_applied,
 )
@@ -53,7 +53,7 @@ async def create_table(call: Call) -> Response:
         raise
     location = call.address.base + table_link(name)
     if preference is Preference.NO_CONTENT:
-        return Response(204, opening=created_opening(call) + location_lines(location))
+        return Response(204, opening=created_opening(call) + LOCATION_LINES.format(location))
     body = call.table_writer(wanted).table(name)
     return entity_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location)])
 
