@@ -30,7 +30,7 @@ SLOW = ("failover", "javascript", "kill", "legacy_python", "workers")
 MODULES = (
     *("auth/authenticator.py", "auth/grant.py", "auth/shared_key.py", "auth/sas.py"),
     *("protocol/addressing.py", "protocol/content_md5.py", "protocol/query_string.py"),
-    *("protocol/version.py", "protocol/multipart/parser.py", "protocol/xml/parser.py", "service/cors.py"),
+    *("protocol/version.py", "protocol/multipart.py", "protocol/xml/parser.py", "service/cors.py"),
     *("service/properties_xml.py", "service/signed_identifiers.py", "table/etag_condition.py", "table/names.py"),
     *("table/resource.py", "table/batch/transaction.py", "table/model/edm.py"),
     *("table/model/entity.py", "table/payload/json_reader.py", "table/payload/formats.py"),

@@ -32,10 +32,9 @@ from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.protocol import metadata, query_string, resource_names
+from lazulite.protocol import metadata, multipart, query_string, resource_names
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
-from lazulite.protocol.multipart import parser as multipart_in
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml import parser as xml_tree
 from lazulite.queue import limits as queue_limits
@@ -194,8 +193,8 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("lease, seconds", f"{lease.DURATIONS.start} to {lease.DURATIONS.stop - 1}, or −1"),
         ("break of a lease, seconds", f"0 to {lease.BREAK_SECONDS.stop - 1}"),
         ("content in the row itself", f"{blob_row.INLINE_BYTES_MAX // KIB} KiB"),
-        ("operations", multipart_in.PARTS_MAX),
-        ("header lines of one operation", multipart_in.HEADERS_MAX),
+        ("operations", multipart.PARTS_MAX),
+        ("header lines of one operation", multipart.HEADERS_MAX),
         ("stored access policies of a table, queue or container", signed_identifiers.MAX_POLICIES),
         ("id of a policy, UTF-16 units", signed_identifiers.MAX_ID_LENGTH),
         ("retention, days", f"1 to {properties_xml.MAX_RETENTION_DAYS}"),

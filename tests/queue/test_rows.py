@@ -21,7 +21,7 @@ from lazulite.queue.model.moves import (
     UnscheduledError,
     read_state,
 )
-from lazulite.queue.verification import QUEUES_SPACE
+from lazulite.queue.service import QUEUES_SPACE
 
 TICKS = st.integers(0, LAST_TICK - 1)
 COUNT = st.integers(0, 2**31 - 1)

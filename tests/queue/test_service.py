@@ -85,7 +85,7 @@ async def test_an_operation_runs_again_each_time_that_its_queue_is_cleared(clear
         )
         context = QUEUE.make_context(dependencies)
         await context.catalog.create("acct", "jobs", ())
-        call = Mock(context=context, account="acct", resource=Mock(queue="jobs"))
+        call = Mock(context=context, address=Mock(account="acct"), resource=Mock(queue="jobs"))
         spaces = []
 
         async def run(queue: Queue) -> Message:

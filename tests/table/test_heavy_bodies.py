@@ -11,7 +11,7 @@ import pytest
 
 from lazulite.engine.contract import Engine
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.multipart.parser import read_batch
+from lazulite.protocol.multipart import read_batch
 from lazulite.protocol.steps import Steps, finish
 from lazulite.service.routing import QueryLimits
 from lazulite.table.payload import atom, json_reader

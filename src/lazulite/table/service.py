@@ -1,18 +1,97 @@
-"""The Table service: its definition, for the kernel that all services share."""
+"""The Table service: its definition, for the kernel that all services share, its rejections, and its space of tables.
 
+A rejection is in the negotiated format of OData, or in XML. Source: reference §16.
+
+The registry has the space of the tables, by which `lazulite check` and copies read it and the tables' own spaces. An
+entity's row is, byte for byte, the one that `row.assemble` makes of its keys, Timestamp and properties. All its values
+are of their types. Its Timestamp is not above the greatest timestamp that the store ever gave.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from lazulite.engine.contract import Key
+from lazulite.protocol.errors import CREDENTIAL_REJECTIONS
+from lazulite.protocol.message import Response
+from lazulite.protocol.xml import document as xml
+from lazulite.records.spaces import TABLES, CatalogFormat, Nouns, Space
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
+from lazulite.service.rejection import Rejection, xml_response
+from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call, Context, make_context
+from lazulite.table.catalog import Table
 from lazulite.table.credentials import TABLE_CREDENTIALS
-from lazulite.table.errors import MESSAGES
+from lazulite.table.errors import MESSAGE_AS_REASON, MESSAGES
+from lazulite.table.model.row import assemble, decode_row, encode_keys, encode_properties, ticks_of
 from lazulite.table.operations.write_decisions import APPLY_ALL, APPLY_ONE, REJECTION
-from lazulite.table.rejection import reject
+from lazulite.table.payload.formats import HEADER_MAX, format_for_error
+from lazulite.table.query.filter import FilterSyntaxError
 from lazulite.table.resource import USUAL_PATH, Resource, effective_method, resource_of
 from lazulite.table.routes import ROUTES, component
-from lazulite.table.verification import TABLES_SPACE
+
+_BATCH = re.compile(r".*/(?:\$|%24)batch/?", re.DOTALL)
+_XML_COMPONENTS: Mapping[str, Sequence[tuple[str, str]]] = {"acl": (), "properties": (NO_SNIFF,), "stats": (NO_SNIFF,)}
+"""The components that speak XML, and what the type of an error in it goes with. Recorded of `acl`."""
 
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
+
+
+def _of_front_door(rejection: Rejection) -> bool:
+    """Tell whether an error is of the credentials of a batch, and Accept names XML or no type (reference §25)."""
+    request = rejection.request
+    if rejection.error.code not in CREDENTIAL_REJECTIONS or _BATCH.fullmatch(request.path) is None:
+        return False
+    accept = request.headers.get("accept", "")
+    return not accept.strip() or "xml" in accept[:HEADER_MAX].lower()
+
+
+def reject(rejection: Rejection) -> Response:
+    """Return the response in the format that the client accepts; XML for operations that speak XML (§16)."""
+    error, request = rejection.error, rejection.request
+    more = _XML_COMPONENTS.get(rejection.parameters.get("comp", "").lower())
+    if more is not None or _of_front_door(rejection):
+        return xml_response(rejection, xml.error_document(error.code, rejection.text, error.details), more or ())
+    wanted = format_for_error(rejection.version, request.headers, rejection.parameters.get("$format", ""))
+    body = wanted.error(error, request.id, rejection.time)
+    # As recorded, the rejection of a filter is the one that says nothing of caches.
+    caching = [] if isinstance(error, FilterSyntaxError) else [NO_CACHE]
+    content_type = wanted.error_type
+    if error.code in CREDENTIAL_REJECTIONS:
+        content_type = content_type.partition(";")[0]
+    headers = [("Content-Type", content_type), NO_SNIFF, *caching, *rejection.headers]
+    return Response(error.status, headers, body, error.code, error.message if error.code in MESSAGE_AS_REASON else "")
+
+
+def _read_table(row: str, value: bytes) -> tuple[int, str]:
+    table = Table.from_bytes(value)
+    if table.name.lower() != row:
+        raise ValueError(f"table {row} is called {table.name}")
+    return table.space, table.name
+
+
+def _verify_entity(key: Key, value: bytes, timestamp_max: int) -> None:
+    row = decode_row(value)
+    again = assemble(row.ticks, encode_keys(row.partition_key, row.row_key), encode_properties(row.properties))
+    if again != value or (row.partition_key, row.row_key) != key:
+        raise ValueError("the entity is not as Lazulite writes it")
+    for edm, literal in row.properties.values():
+        edm.decode(literal)
+    if row.ticks > timestamp_max:
+        raise ValueError("a Timestamp that the store never gave")
+
+
+TABLES_SPACE = Space(
+    number=TABLES,
+    owner="table",
+    title="the list of tables",
+    watched=True,
+    copied=True,
+    content=True,
+    catalog=CatalogFormat(Nouns("table", "tables", "entities"), _read_table, _verify_entity, ticks_of),
+)
+
 
 TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     name="table",

@@ -9,7 +9,7 @@ from lazulite.protocol.steps import finish
 from lazulite.table.model.row import DecodedRow, assemble, decode_row, encode_keys, etag_of, stored_etag, ticks_of
 from lazulite.table.payload.json_pattern import TablePatterns
 from lazulite.table.payload.json_reader import read_encoded, read_entity
-from lazulite.table.verification import TABLES_SPACE
+from lazulite.table.service import TABLES_SPACE
 
 TICKS = 132_853_932_334_139_140
 KEYS = "p 'é'", 'r,"1"'

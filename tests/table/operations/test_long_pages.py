@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from lazulite.engine.contract import Engine
+from lazulite.protocol import multipart
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import WINDOW_BYTES, Response, Window
-from lazulite.protocol.multipart import encoder
 from lazulite.server.http.outbound import send_windows
 from lazulite.service.routing import QueryLimits
 from lazulite.service.time_slice import TimeSlice
@@ -153,8 +153,8 @@ async def test_the_long_echoes_of_a_change_set(client: Client, monkeypatch: pyte
     found = parts(await received(response))
     assert [json.loads(part.body)["RowKey"] for part in found] == [str(number) for number in range(8)]
     assert {part.status for part in found} == {201}
-    monkeypatch.setattr(encoder, "ONE_PIECE_BYTES", 1 << 40)
+    monkeypatch.setattr(multipart, "ONE_PIECE_BYTES", 1 << 40)
     texts = [b"one", b"two"]
-    whole = encoder.change_set_response(texts, Random(1))
-    monkeypatch.setattr(encoder, "ONE_PIECE_BYTES", 0)
-    assert (await received(encoder.change_set_response(texts, Random(1)))).body == whole.body
+    whole = multipart.change_set_response(texts, Random(1))
+    monkeypatch.setattr(multipart, "ONE_PIECE_BYTES", 0)
+    assert (await received(multipart.change_set_response(texts, Random(1)))).body == whole.body

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from lazulite.protocol.errors import REASONS, ServiceError
 from lazulite.protocol.message import Response
-from lazulite.protocol.multipart.parser import Head, boundary_of, read_parts
+from lazulite.protocol.multipart import Head, boundary_of, read_parts
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.steps import Steps
 from lazulite.service.routing import component_of

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
-from lazulite.protocol.multipart.parser import Head
+from lazulite.protocol.multipart import Head
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import UNSTATED, assumed_version, stated_version
 from lazulite.service.routing import Keys

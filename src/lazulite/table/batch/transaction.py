@@ -16,8 +16,16 @@ from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Response
-from lazulite.protocol.multipart.encoder import change_set_response, encode_part, query_response
-from lazulite.protocol.multipart.parser import PARTS_MAX, BatchBody, Head, Part, read_batch
+from lazulite.protocol.multipart import (
+    PARTS_MAX,
+    BatchBody,
+    Head,
+    Part,
+    change_set_response,
+    encode_part,
+    query_response,
+    read_batch,
+)
 from lazulite.protocol.steps import Steps
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.batch.inner_calls import ValidatedHeads, inner_call

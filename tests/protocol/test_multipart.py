@@ -1,14 +1,25 @@
 import re
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite.protocol import multipart
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.multipart import parser
-from lazulite.protocol.multipart.parser import HEAD_BYTES_MAX, HEADERS_MAX, Part, boundary_of, read_batch
+from lazulite.protocol.message import Response
+from lazulite.protocol.multipart import (
+    HEAD_BYTES_MAX,
+    HEADERS_MAX,
+    Part,
+    boundary_of,
+    change_set_response,
+    encode_part,
+    query_response,
+    read_batch,
+)
 from lazulite.protocol.steps import finish
 
 Reported = tuple[str, str, Mapping[str, str], str | None, bytes]
@@ -49,6 +60,29 @@ PARTS: list[Reported] = [
     ),
     ("DELETE", "http://host/acct/T(PartitionKey='p',RowKey='r')", {"if-match": "*"}, None, b""),
 ]
+
+LINES = st.sampled_from([
+    "A: b", "A:b", "A: b ", "Content-Length: 5",
+    "content-length:7", "Content-Length: x", "Content-Length: 5\t", "A: \tc",
+    "Content-ID: 1", "Content-ID: 2", "é: a", "A: é",
+    "", " ", "A", "A : b", ": b", "POST /T HTTP/1.1", "A: b\rC: d", "{}",
+])  # fmt: skip
+ENDS = st.sampled_from(["\r\n"] * 8 + ["\n", "\r\r\n", "\r"])
+
+DELIMITERS = [
+    "--batch_b",
+    "--c",
+    "--",
+    "\n",
+    "\r\n",
+    "\n--batch_b\n",
+    "\n--c\r\n",
+    "\n--c--\n--batch_b--",
+    "-",
+    "x",
+    " ",
+]
+HEADS = ["\n", "Content-Type: multipart/mixed; boundary=c\r\n\r\n", "GET / HTTP/1.1", "\n\n"]
 
 
 def reported(part: Part) -> Reported:
@@ -98,15 +132,6 @@ def test_parts_share_a_head_whatever_their_content_id_and_content_length() -> No
     assert len({id(part.head) for part in batch.parts}) == 1
 
 
-LINES = st.sampled_from([
-    "A: b", "A:b", "A: b ", "Content-Length: 5",
-    "content-length:7", "Content-Length: x", "Content-Length: 5\t", "A: \tc",
-    "Content-ID: 1", "Content-ID: 2", "é: a", "A: é",
-    "", " ", "A", "A : b", ": b", "POST /T HTTP/1.1", "A: b\rC: d", "{}",
-])  # fmt: skip
-ENDS = st.sampled_from(["\r\n"] * 8 + ["\n", "\r\r\n", "\r"])
-
-
 @st.composite
 def heads(draw: st.DrawFn) -> str:
     """Draw the two heads of a part and its body, mostly as clients send them."""
@@ -136,7 +161,7 @@ def test_usual_heads_are_read_as_any_others(parts: list[str]) -> None:
 
     usual = read()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parser, "_USUAL_HEADS", never)
+        patched.setattr(multipart, "_USUAL_HEADS", never)
         assert read() == usual
 
 
@@ -256,27 +281,11 @@ def test_rubbish_is_rejected_or_read(content_type: str, body: bytes) -> None:
             assert error.code == "InvalidInput"
 
 
-DELIMITERS = [
-    "--batch_b",
-    "--c",
-    "--",
-    "\n",
-    "\r\n",
-    "\n--batch_b\n",
-    "\n--c\r\n",
-    "\n--c--\n--batch_b--",
-    "-",
-    "x",
-    " ",
-]
-HEADS = ["\n", "Content-Type: multipart/mixed; boundary=c\r\n\r\n", "GET / HTTP/1.1", "\n\n"]
-
-
 @given(st.lists(st.sampled_from(DELIMITERS + HEADS), max_size=20).map("".join))
 def test_where_the_search_for_boundaries_pauses_makes_no_difference(text: str) -> None:
     def read(searched_bytes: int) -> str:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(parser, "_SEARCHED_BYTES", searched_bytes)
+            patch.setattr(multipart, "_SEARCHED_BYTES", searched_bytes)
             try:
                 batch = finish(read_batch(OUTER, text.encode()))
             except ServiceError as error:
@@ -288,7 +297,7 @@ def test_where_the_search_for_boundaries_pauses_makes_no_difference(text: str) -
 
 @pytest.mark.parametrize("length", range(30))
 def test_boundaries_are_found_wherever_the_search_pauses(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser, "_SEARCHED_BYTES", 23)
+    monkeypatch.setattr(multipart, "_SEARCHED_BYTES", 23)
     text = f"{'x' * length}\n{CHANGES}"
     assert len(finish(read_batch(OUTER, text.encode())).parts) == len(finish(read_batch(OUTER, CHANGES.encode())).parts)
 
@@ -301,7 +310,7 @@ def test_a_step_searches_a_bounded_part_of_a_body() -> None:
             return super().find(*arguments)
 
     searched: list[int] = []
-    finish(parser._cut(Body(b"\n" * 3_000_000), b"\n--b"))
+    finish(multipart._cut(Body(b"\n" * 3_000_000), b"\n--b"))
     assert len(searched) >= 5
     assert max(searched) <= 1 << 20
 
@@ -320,3 +329,34 @@ def test_blank_lines_before_a_head_are_bounded() -> None:
     assert len(finish(read_batch(OUTER, body.format("\n" * 1000).encode())).parts) == 1
     with pytest.raises(ServiceError, match="InvalidInput"):
         finish(read_batch(OUTER, body.format("\n" * (2 * HEAD_BYTES_MAX)).encode()))
+
+
+def test_the_layout_to_the_byte() -> None:
+    parts = [
+        encode_part(Response(204, [("ETag", 'W/"x"')]), "1"),
+        encode_part(Response(201, [("A", "b")], b'{"a":1}'), None),
+    ]
+    response = change_set_response(parts, Random(1))
+    content_type = dict(response.headers)["Content-Type"]
+    batch = content_type.removeprefix("multipart/mixed; boundary=")
+    head, _, rest = response.body.decode().partition("\r\n\r\n")
+    changes = head.rpartition("boundary=")[2]
+    assert batch.startswith("batchresponse_")
+    assert changes.startswith("changesetresponse_")
+    assert head == f"--{batch}\r\nContent-Type: multipart/mixed; boundary={changes}"
+    part_head = f"--{changes}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+    assert rest == (
+        f'{part_head}HTTP/1.1 204 No Content\r\nContent-ID: 1\r\nETag: W/"x"\r\n\r\n\r\n'
+        f'{part_head}HTTP/1.1 201 Created\r\nA: b\r\n\r\n{{"a":1}}\r\n'
+        f"--{changes}--\r\n--{batch}--\r\n"
+    )
+    assert response.status == 202
+
+
+def test_a_query_has_no_change_set_around_it() -> None:
+    response = query_response(Response(200, [("A", "b")], b"{}"), None, Random(1))
+    batch = dict(response.headers)["Content-Type"].removeprefix("multipart/mixed; boundary=")
+    assert response.body.decode() == (
+        f"--{batch}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+        f"HTTP/1.1 200 OK\r\nA: b\r\n\r\n{{}}\r\n--{batch}--\r\n"
+    )

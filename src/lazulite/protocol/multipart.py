@@ -1,17 +1,24 @@
-"""A batch's body in: which requests it holds. Source: reference §11.1, §23. Free of any meaning of those requests.
+"""Multipart bodies of batches: in, which requests one holds, free of their meaning; and out, the answer of a batch.
 
-Liberal where clients differ: bare line feeds, missing final boundaries, blank lines before boundaries, a preamble,
-quoted boundaries, Content-ID in either header block. Invariants: never more parts are cut out than one above their
-bound; a body that is no such thing is one `InvalidInput`.
+What comes in is read liberally where clients differ: bare line feeds, missing final boundaries, blank lines before
+boundaries, a preamble, quoted boundaries, Content-ID in either header block. Invariants: never more parts are cut out
+than one above their bound; a body that is no such thing is one `InvalidInput`. Source: reference §11.1, §23.
+
+What goes out has the layout of reference §11.4 to the byte, because strict readers exist. All line ends are CRLF. A
+part ends with exactly one CRLF after its body; an empty body therefore shows as two blank lines after the last header.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from random import Random
 from typing import NamedTuple
+from uuid import UUID
 
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import REASONS, ServiceError
+from lazulite.protocol.joined_content import ONE_PIECE_BYTES, EnclosedContent, JoinedContent
+from lazulite.protocol.message import Response
 from lazulite.protocol.steps import Steps
 
 PARTS_MAX = 100
@@ -43,6 +50,9 @@ _USUAL_HEADS = re.compile(
 """The two heads of a part as clients send them: the part's own, of which nothing is used, then the request's, before
 and after its Content-Length. Linear: no repetition can give back what it took."""
 _MALFORMED = "One of the request inputs is not valid."
+
+_PART_HEAD = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+_PART_END = b"\r\n"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,3 +263,59 @@ def read_batch(content_type: str, body: bytes) -> Steps[BatchBody]:
 def _inner_boundary(content: bytes) -> str | None:
     head, _ = _cut_head(content)
     return boundary_of(_read_headers(head).get("content-type", ""))
+
+
+def encode_part(response: Response, content_id: str | None) -> bytes:
+    """Return one response without content as `application/http`, after the blank line that ends its part's head."""
+    return _part_head(response, content_id) + response.body + _PART_END
+
+
+def change_set_response(parts: Sequence[bytes], random: Random) -> Response:
+    """Return the 202 that carries the encoded parts of a change set."""
+    batch, changes = _boundary("batch", random), _boundary("changeset", random)
+    opening = f"--{batch}\r\nContent-Type: multipart/mixed; boundary={changes}\r\n\r\n"
+    pieces = [f"--{changes}\r\n{_PART_HEAD}".encode("ascii")] * (2 * len(parts) + 2)
+    pieces[0] = opening.encode("ascii")
+    pieces[2:-1:2] = parts
+    pieces[-1] = f"--{changes}--\r\n--{batch}--\r\n".encode("ascii")
+    response = _accepted(batch)
+    if sum(map(len, parts)) > ONE_PIECE_BYTES:
+        response.content = JoinedContent(pieces)
+    else:
+        response.body = b"".join(pieces)
+    return response
+
+
+def query_response(answer: Response, content_id: str | None, random: Random) -> Response:
+    """Return the 202 that carries the response of a query."""
+    batch = _boundary("batch", random)
+    opening = f"--{batch}\r\n{_PART_HEAD}".encode("ascii") + _part_head(answer, content_id)
+    closing = _PART_END + f"--{batch}--\r\n".encode("ascii")
+    response = _accepted(batch)
+    if answer.content is not None:
+        response.content = EnclosedContent(opening, answer.content, closing)
+    else:
+        response.body = b"".join((opening, answer.body, closing))
+    return response
+
+
+def _part_head(response: Response, content_id: str | None) -> bytes:
+    named = "" if content_id is None else f"Content-ID: {content_id}\r\n"
+    fields = "".join(f"{name}: {value}\r\n" for name, value in response.headers)
+    head = f"HTTP/1.1 {response.status} {REASONS[response.status]}\r\n{named}{response.opening}{fields}\r\n"
+    return head.encode("latin-1")
+
+
+def _boundary(kind: str, random: Random) -> str:
+    return f"{kind}response_{UUID(int=random.getrandbits(128))}"
+
+
+def _accepted(batch: str) -> Response:
+    return Response(
+        202,
+        [
+            ("Content-Type", f"multipart/mixed; boundary={batch}"),
+            ("Cache-Control", "no-cache"),
+            ("X-Content-Type-Options", "nosniff"),
+        ],
+    )

@@ -1,1 +1,0 @@
-"""Multipart bodies of batches: parsing and encoding."""
