@@ -16,11 +16,11 @@ from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.encryption import Cipher, EncryptedTable, KeyRing
 from lazulite_patterns.entities import Extra, Partition, Row, entity
+from lazulite_patterns.entities.conditions import columns
 from lazulite_patterns.leases import Lease
 from lazulite_patterns.sas import user_sas
 from lazulite_patterns.shapes import BlobLog, Large, Periods
 from lazulite_patterns.streams import Event, Stream
-from lazulite_patterns.table.conditions import columns
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Saga, Step
 from lazulite_patterns.transactions.tasks import Tasks

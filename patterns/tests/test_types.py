@@ -10,9 +10,9 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.entities import EntityValueError, Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.conditions import columns
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.keys import Key, integer, text
-from lazulite_patterns.table.conditions import columns
 from lazulite_patterns.table.query import Query
 from lazulite_patterns.table.table import Table
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "lazulite_patterns"
 PAIRS = {
-    "aio/audit.py": "audit/run.py",
+    "aio/auditing.py": "auditing/run.py",
     "aio/query.py": "table/query.py",
     "aio/queryable.py": "table/queryable.py",
     "aio/table.py": "table/table.py",

@@ -14,7 +14,7 @@ from azure.storage.queue import QueueClient
 
 from company import archive, claims, employees, logins, payslips, photos, reviews, visits
 from company.model import CONTAINER, TABLES, former_staff, records, staff
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 
 
 def show(service: TableServiceClient, queue: QueueClient, container: ContainerClient) -> None:

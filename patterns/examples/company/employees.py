@@ -4,8 +4,8 @@ from azure.data.tables import TableServiceClient
 
 from company.model import Employee, staff
 from lazulite_patterns.effects.tables import EntityKey
+from lazulite_patterns.entities.conditions import QueryError, columns
 from lazulite_patterns.indexes import NotUnique
-from lazulite_patterns.table.conditions import QueryError, columns
 
 NAMES = ["Jones", "Smith", "Jonas", "Miller", "Smith"]
 

@@ -8,9 +8,9 @@ from azure.data.tables import TableServiceClient
 
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.entities.conditions import columns
 from lazulite_patterns.keys import reverse_ticks
 from lazulite_patterns.shapes import Periods
-from lazulite_patterns.table.conditions import columns
 
 DAYS = [datetime(2014, 7, day, 8, tzinfo=UTC) for day in (29, 30, 31)]
 

@@ -4,7 +4,7 @@ from azure.data.tables import TableServiceClient
 
 from company.model import Department, Review, records
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.table.conditions import columns
+from lazulite_patterns.entities.conditions import columns
 
 SITE = EntityKey("Sales", "department!Rome")
 

@@ -11,7 +11,7 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.encryption import EncryptedTable as AsyncEncryptedTable
 from lazulite_patterns.aio.encryption import reencrypt as async_reencrypt
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.sdk import stored
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.encryption import (
@@ -27,10 +27,10 @@ from lazulite_patterns.encryption.checks import UNDECRYPTABLE
 from lazulite_patterns.encryption.session import reencrypted
 from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.conditions import QueryError, columns
 from lazulite_patterns.entities.errors import EntityValueError, SchemaError
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Conflict, Policy
-from lazulite_patterns.table.conditions import QueryError, columns
 from lazulite_patterns_simulation import Crash, Fault, FaultAt, Simulation, every_fault
 
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)

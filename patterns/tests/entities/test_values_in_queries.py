@@ -6,7 +6,7 @@ from uuid import UUID
 from azure.data.tables import TableClient
 
 from lazulite_patterns.entities import Ticks
-from lazulite_patterns.table.conditions import Condition, columns
+from lazulite_patterns.entities.conditions import Condition, columns
 from lazulite_patterns.table.table import Table
 
 from .classes import Colour, Everything, Level

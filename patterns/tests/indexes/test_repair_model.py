@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from lazulite_patterns.audit.finding import Finding
-from lazulite_patterns.audit.walk import Walk
+from lazulite_patterns.auditing.finding import Finding
+from lazulite_patterns.auditing.walk import Walk
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Read, Stored, Write

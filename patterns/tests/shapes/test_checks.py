@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from azure.data.tables import EntityProperty, TableClient
 
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.failpoints import NoFailpoints
 from lazulite_patterns.effects.sdk import stored

@@ -9,7 +9,7 @@ from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.shapes import Copies as AsyncCopies
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lazulite_patterns.aio.shapes import Large as AsyncLarge
 from lazulite_patterns.aio.table import Table as AsyncTable
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.failpoints import Failpoints

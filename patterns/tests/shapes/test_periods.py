@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite_patterns.aio.shapes import Periods as AsyncPeriods
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.entities.conditions import QueryError, columns
 from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Exists
 from lazulite_patterns.shapes import PeriodExpired, Periods
 from lazulite_patterns.shapes.protocols.periods import Every, Names
 from lazulite_patterns.table.check import UNREADABLE
-from lazulite_patterns.table.conditions import QueryError, columns
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
 from .support import QUICK, counting

@@ -10,7 +10,7 @@ from azure.data.tables import EdmType, EntityProperty, TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.streams import Stream as AsyncStream
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.errors import EntityFormatError

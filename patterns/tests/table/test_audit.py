@@ -11,10 +11,10 @@ import pytest
 from azure.data.tables import TableClient, UpdateMode
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
-from lazulite_patterns.aio.audit import audit as audit_async
+from lazulite_patterns.aio.auditing import audit as audit_async
 from lazulite_patterns.aio.table import Table as AsyncTable
-from lazulite_patterns.audit.finding import Finding
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.finding import Finding
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects import ambient as ambient_module
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import EntityValueError, Partition, Row, entity

@@ -15,7 +15,7 @@ from azure.storage.blob.aio import ContainerClient as AsyncContainerClient
 from azure.storage.queue import QueueClient
 
 from lazulite_patterns.aio.table import Table as AsyncTable
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import BlobGet, BlobPut, text_of
 from lazulite_patterns.effects.effect import Effect, perform

@@ -11,18 +11,18 @@ from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.table import Table as AsyncTable
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities import Int32, Name, Partition, Row, SchemaError, entity
+from lazulite_patterns.entities.conditions import QueryError
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.indexes.entries import PENDING
 from lazulite_patterns.indexes.lookup import Copied
 from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 

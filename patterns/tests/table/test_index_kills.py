@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from azure.data.tables import TableClient
 
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Crash

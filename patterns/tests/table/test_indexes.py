@@ -17,11 +17,11 @@ from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.tables import Write
 from lazulite_patterns.entities import Int32, Partition, Row, SchemaError, entity
+from lazulite_patterns.entities.conditions import QueryError, columns
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.indexes import Busy, Index, NotUnique
 from lazulite_patterns.keys import Ticks, decimal, exact_ticks, integer, literal, text, uuid
 from lazulite_patterns.outcomes import Absent, Conflict, Exists, Policy
-from lazulite_patterns.table.conditions import QueryError, columns
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.entities.conditions import columns
 from lazulite_patterns.keys import bucket, choice, integer, literal, reverse_ticks, text, ticks, uuid, uuid7
 from lazulite_patterns.keys import date as day
-from lazulite_patterns.table.conditions import columns
 from lazulite_patterns.table.lint import lint
 
 

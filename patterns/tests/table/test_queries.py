@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities import Flatten, Int32, Name, Partition, Row, Schemas, entity, schema_of
+from lazulite_patterns.entities.conditions import Condition, QueryError, columns
 from lazulite_patterns.filters import in_partition
 from lazulite_patterns.keys import bucket, integer, literal, reverse_date, text
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.conditions import Condition, QueryError, columns
 from lazulite_patterns.table.plan import Kind as Class
 from lazulite_patterns.table.plan import Plan, plan
 from lazulite_patterns.table.table import Table

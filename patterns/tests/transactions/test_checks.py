@@ -9,8 +9,8 @@ import pytest
 from azure.data.tables import TableClient
 from azure.storage.queue import QueueClient
 
-from lazulite_patterns.audit.run import audit
-from lazulite_patterns.audit.walk import Walk
+from lazulite_patterns.auditing.run import audit
+from lazulite_patterns.auditing.walk import Walk
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, perform

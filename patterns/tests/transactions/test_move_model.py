@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lazulite_patterns.audit.finding import Finding
-from lazulite_patterns.audit.walk import Walk
+from lazulite_patterns.auditing.finding import Finding
+from lazulite_patterns.auditing.walk import Walk
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.queues import Send

@@ -23,10 +23,10 @@ from lazulite_patterns.effects.queues import Send
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.entities import EntityValueError, Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag, Bags
+from lazulite_patterns.entities.conditions import columns
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Conflict, Exists, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.table.conditions import columns
 from lazulite_patterns.table.outbox import LEFT, OUTBOX
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.table.table import Table

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterable, Callable, Iterable
 from typing import TypeVar
 
 from lazulite_patterns.aio.table import Table
-from lazulite_patterns.bulk.checkpoint import Checkpoint
 from lazulite_patterns.bulk.job import Job, Limits, Progress, Report
 from lazulite_patterns.bulk.load import KINDS, Loading
+from lazulite_patterns.bulk.state import Checkpoint
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.verdict import Planned
 

@@ -14,9 +14,9 @@ from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.encryption.ciphers import Ciphers
 from lazulite_patterns.encryption.session import confirmed, encrypted, reencrypted
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.indexes.index import Index
 from lazulite_patterns.outcomes.retries import Policy
-from lazulite_patterns.table.conditions import Condition
 
 if TYPE_CHECKING:
     from azure.storage.blob.aio import ContainerClient  # An extra: only programs with blobs have it.

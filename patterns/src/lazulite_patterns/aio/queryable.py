@@ -5,13 +5,13 @@ from typing import Generic, TypeVar
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.aio.query import Query
-from lazulite_patterns.audit.checkpoints import Checkpoint
+from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey
+from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.indexes.lookup import Copied
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.conditions import Condition
 from lazulite_patterns.table.indexed import Asked, look_up, look_up_copies
 from lazulite_patterns.table.plan import plan
 from lazulite_patterns.table.ranges import Ranges

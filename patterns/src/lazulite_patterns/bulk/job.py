@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from lazulite_patterns.bulk.checkpoint import Checkpoint, State
 from lazulite_patterns.bulk.groups import Group, Groups, Row
 from lazulite_patterns.bulk.sending import Failure, Sending, Sent
+from lazulite_patterns.bulk.state import Checkpoint, State
 from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Literal, TypeVar
 
-from lazulite_patterns.bulk.checkpoint import Checkpoint
 from lazulite_patterns.bulk.job import Job, Limits, Progress, Report
+from lazulite_patterns.bulk.state import Checkpoint
 from lazulite_patterns.effects.tables import EntityKey, Kind
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.table import Table

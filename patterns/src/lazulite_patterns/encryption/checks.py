@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lazulite_patterns.audit.finding import Finding
+from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.effects.effect import Protocol, immediately
 from lazulite_patterns.effects.tables import Stored
 from lazulite_patterns.encryption.ciphers import Ciphers

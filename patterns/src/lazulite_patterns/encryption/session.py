@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Kind, Operation, Page, Read, Stored
 from lazulite_patterns.encryption.checks import UndecryptableCheck
 from lazulite_patterns.encryption.ciphers import Ciphers
 from lazulite_patterns.entities import limits
+from lazulite_patterns.entities.conditions import QueryError
 from lazulite_patterns.entities.errors import EntityFormatError, SchemaError
 from lazulite_patterns.filters import Both, Compare, Filter, Not
 from lazulite_patterns.indexes.check import IndexCheck
@@ -19,7 +20,6 @@ from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
-from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.indexed import IndexedSession
 from lazulite_patterns.table.plan import Plan
 from lazulite_patterns.table.session import Session

@@ -13,9 +13,9 @@ from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.encryption.ciphers import Ciphers
 from lazulite_patterns.encryption.session import confirmed, encrypted, reencrypted
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.indexes.index import Index
 from lazulite_patterns.outcomes.retries import Policy
-from lazulite_patterns.table.conditions import Condition
 from lazulite_patterns.table.query import Query
 from lazulite_patterns.table.table import Table
 

@@ -1,6 +1,6 @@
 """Entities as classes: typed fields, keys, versions, several classes in one table."""
 
-from lazulite_patterns.entities.annotations import Extra, Flatten, Int32, Json, Name, Partition, Row
+from lazulite_patterns.entities.columns import Extra, Flatten, Int32, Json, Name, Partition, Row
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.registry import Schemas, entity, schema_of, upgrade
 from lazulite_patterns.entities.rows_read import stored_of

@@ -19,7 +19,7 @@ from typing import (
 
 import msgspec
 
-from lazulite_patterns.entities.annotations import Extra, Flatten, Int32, Json, Name, Partition, Row
+from lazulite_patterns.entities.columns import Extra, Flatten, Int32, Json, Name, Partition, Row
 from lazulite_patterns.entities.edm import INT32, PropertyType, json_type, property_type
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 

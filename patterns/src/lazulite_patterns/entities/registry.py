@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, Union, cast, dataclass_transform, get_
 import msgspec
 
 from lazulite_patterns.effects.tables import EntityKey, Stored
-from lazulite_patterns.entities.annotations import checked
+from lazulite_patterns.entities.columns import checked
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.rows_read import make_room
 from lazulite_patterns.entities.schema import RESERVED, TYPE, Schema, Upgrade

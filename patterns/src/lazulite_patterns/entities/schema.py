@@ -5,7 +5,7 @@ from typing import Generic, TypeVar, cast
 
 from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities import limits
-from lazulite_patterns.entities.annotations import Partition, Row
+from lazulite_patterns.entities.columns import Partition, Row
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.fields import Field, Shape, get, make
 from lazulite_patterns.entities.rows_read import attach_row, extra_of

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lazulite_patterns.audit.finding import Finding, correction, deletion
-from lazulite_patterns.audit.source import Source, name_of
+from lazulite_patterns.auditing.finding import Finding, correction, deletion
+from lazulite_patterns.auditing.source import Source, name_of
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError

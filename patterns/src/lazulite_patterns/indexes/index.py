@@ -9,7 +9,7 @@ from uuid import UUID
 from azure.data.tables import EdmType, EntityProperty
 
 from lazulite_patterns.effects.tables import EntityKey, Properties
-from lazulite_patterns.entities.annotations import Int32, Json
+from lazulite_patterns.entities.columns import Int32, Json
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.schema import Schema
 from lazulite_patterns.indexes import list_blobs

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from lazulite_patterns.audit.finding import Repair
+from lazulite_patterns.auditing.finding import Repair
 from lazulite_patterns.effects.ambient import Draw, NewId, Sleep, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Properties, Stored

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lazulite_patterns.effects.tables import EntityKey
+from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.entities.errors import SchemaError
 from lazulite_patterns.entities.fields import Property, get
 from lazulite_patterns.entities.registry import schema_of
-from lazulite_patterns.table.conditions import Condition
 
 H = TypeVar("H")
 T = TypeVar("T")

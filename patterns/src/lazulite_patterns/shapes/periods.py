@@ -12,9 +12,9 @@ from lazulite_patterns.effects import sdk
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.periods import Every, Names, PeriodsProtocol
-from lazulite_patterns.table.conditions import Condition
 from lazulite_patterns.table.table import Table
 
 E = TypeVar("E")

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, overload
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import Continuation

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from lazulite_patterns.entities.conditions import Condition, Operator, QueryError
 from lazulite_patterns.entities.schema import Schema
 from lazulite_patterns.keys.characters import MARK, SEPARATOR, KeyValueError, escape, utf16_order
 from lazulite_patterns.keys.components import Component
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.keys.layout import Layout
-from lazulite_patterns.table.conditions import Condition, Operator, QueryError
 
 _OPPOSITE: dict[Operator, Operator] = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 

@@ -6,9 +6,10 @@ from functools import cached_property
 from types import UnionType
 from typing import NamedTuple, TypeVar
 
-from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Properties, Stored
+from lazulite_patterns.entities.conditions import QueryError
 from lazulite_patterns.entities.errors import EntityValueError, SchemaError
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
@@ -23,7 +24,6 @@ from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.outcomes.ring import BIRTH, NO_ID, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written
-from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.session import Session, kinds_of
 
 E = TypeVar("E")

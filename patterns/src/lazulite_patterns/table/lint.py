@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lazulite_patterns.entities.conditions import Condition, QueryError
 from lazulite_patterns.entities.registry import schema_of
 from lazulite_patterns.entities.schema import Schema
 from lazulite_patterns.keys.codecs import Choices, FunctionCodec
 from lazulite_patterns.keys.components import Component
 from lazulite_patterns.keys.layout import Layout
-from lazulite_patterns.table.conditions import Condition, QueryError
 from lazulite_patterns.table.plan import Kind, plan
 
 

@@ -9,12 +9,12 @@ from operator import and_
 from typing import Any
 
 from lazulite_patterns.effects.tables import Stored
+from lazulite_patterns.entities.conditions import Condition, QueryError
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.registry import schema_of
 from lazulite_patterns.entities.schema import TYPE, Schema
 from lazulite_patterns.filters import Compare, CompareTime, Filter, in_partition, in_range, literal_text
 from lazulite_patterns.table.bounds import Bound, bounds
-from lazulite_patterns.table.conditions import Condition, QueryError
 
 
 class Kind(Enum):

@@ -11,10 +11,10 @@ from typing import Generic, NamedTuple, TypeVar
 from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Found, Page, Stored
+from lazulite_patterns.entities.conditions import QueryError
 from lazulite_patterns.filters import Compare, Filter
 from lazulite_patterns.keys.characters import utf16_order
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.plan import Kind, Plan
 
 T = TypeVar("T")

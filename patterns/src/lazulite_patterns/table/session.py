@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Generic, Literal, NamedTuple, TypeVar, cast
 
-from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities import limits

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from lazulite_patterns.audit.finding import Finding
+from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.effects.effect import Protocol, immediately
 from lazulite_patterns.effects.tables import Stored
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.audit.run import audit
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import Partition, Row, entity, stored_of
 from lazulite_patterns.indexes import Index, Listing

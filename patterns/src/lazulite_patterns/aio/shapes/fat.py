@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
-from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities.bags import Bag

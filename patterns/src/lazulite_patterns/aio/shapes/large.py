@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.aio.table import Table
-from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import Readable
 from lazulite_patterns.effects.tables import EntityKey

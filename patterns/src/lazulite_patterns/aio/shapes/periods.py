@@ -12,9 +12,9 @@ from lazulite_patterns.aio.table import Table
 from lazulite_patterns.effects import sdk
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.periods import Every, Names, PeriodsProtocol
-from lazulite_patterns.table.conditions import Condition
 
 E = TypeVar("E")
 _TABLES_MAX = 64

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
-from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lazulite_patterns.audit.finding import Finding, correction
+from lazulite_patterns.auditing.finding import Finding, correction
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Stored
 from lazulite_patterns.entities.errors import EntityFormatError

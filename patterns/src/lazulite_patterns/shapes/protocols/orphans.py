@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lazulite_patterns.audit.finding import Finding
-from lazulite_patterns.audit.source import Source
+from lazulite_patterns.auditing.finding import Finding
+from lazulite_patterns.auditing.source import Source
 from lazulite_patterns.effects.ambient import UtcNow
 from lazulite_patterns.effects.blobs import PART_BYTES, BlobFacts, BlobGet, BlobHead, BlobPage
 from lazulite_patterns.effects.effect import Protocol, perform

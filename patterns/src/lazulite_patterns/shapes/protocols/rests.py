@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lazulite_patterns.audit.finding import Finding, deletion
-from lazulite_patterns.audit.walk import Walk
+from lazulite_patterns.auditing.finding import Finding, deletion
+from lazulite_patterns.auditing.walk import Walk
 from lazulite_patterns.effects.ambient import UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Page, Read, Stored

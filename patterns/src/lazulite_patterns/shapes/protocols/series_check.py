@@ -13,7 +13,7 @@ from typing import Any
 
 from azure.data.tables import EntityProperty
 
-from lazulite_patterns.audit.finding import Finding
+from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Stored
 from lazulite_patterns.outcomes.errors import Conflict

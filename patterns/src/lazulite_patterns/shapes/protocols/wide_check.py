@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lazulite_patterns.audit.finding import Finding, deletion
+from lazulite_patterns.auditing.finding import Finding, deletion
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Read, Stored
 from lazulite_patterns.outcomes.grace import age_seconds

@@ -1,13 +1,12 @@
-# Generated from lazulite_patterns/aio/audit.py. Do not edit this module: edit that one, and run `make twins`.
-"""Audits, with a synchronous client."""
+"""Audits, with an asynchronous client."""
 
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 
-from lazulite_patterns.audit.checkpoints import Checkpoint
-from lazulite_patterns.audit.finding import Check, Finding
-from lazulite_patterns.audit.walk import Place, Walk
-from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.aio.driver import Driver
+from lazulite_patterns.auditing.finding import Check, Finding
+from lazulite_patterns.auditing.walk import Place, Walk
+from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
 
@@ -23,14 +22,14 @@ class Audited(typing.Protocol):
         """Return what is examined."""
 
 
-def audit(
+async def audit(
     *audited: Audited,
     repair: bool = False,
     checkpoint: Checkpoint | None = None,
     grace_seconds: float = GRACE_SECONDS,
     policy: Policy = Policy(),  # noqa: B008 - it is frozen
     workers: int = 8,
-) -> Iterator[Finding]:
+) -> AsyncIterator[Finding]:
     """Read tables from end to end, and yield what does not agree.
 
     Writers may run meanwhile. What a writer has just begun is found, too, with a small age.
@@ -53,8 +52,9 @@ def audit(
         walk = Walk(each.checks(), repair, grace_seconds, policy, workers)
         place: Place | None = begin if number == begin.audited else Place(number)
         while place is not None:
-            step = each.driver.run(walk.step(place))
-            yield from step.findings
+            step = await each.driver.run(walk.step(place))
+            for finding in step.findings:
+                yield finding
             place = step.following
             if checkpoint is not None:
                 checkpoint.save((place or Place(number + 1)).text())

@@ -1,12 +1,13 @@
-"""Audits, with an asynchronous client."""
+# Generated from lazulite_patterns/aio/auditing.py. Do not edit this module: edit that one, and run `make twins`.
+"""Audits, with a synchronous client."""
 
 import typing
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from lazulite_patterns.aio.driver import Driver
-from lazulite_patterns.audit.checkpoints import Checkpoint
-from lazulite_patterns.audit.finding import Check, Finding
-from lazulite_patterns.audit.walk import Place, Walk
+from lazulite_patterns.auditing.finding import Check, Finding
+from lazulite_patterns.auditing.walk import Place, Walk
+from lazulite_patterns.checkpoints import Checkpoint
+from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
 
@@ -22,14 +23,14 @@ class Audited(typing.Protocol):
         """Return what is examined."""
 
 
-async def audit(
+def audit(
     *audited: Audited,
     repair: bool = False,
     checkpoint: Checkpoint | None = None,
     grace_seconds: float = GRACE_SECONDS,
     policy: Policy = Policy(),  # noqa: B008 - it is frozen
     workers: int = 8,
-) -> AsyncIterator[Finding]:
+) -> Iterator[Finding]:
     """Read tables from end to end, and yield what does not agree.
 
     Writers may run meanwhile. What a writer has just begun is found, too, with a small age.
@@ -52,9 +53,8 @@ async def audit(
         walk = Walk(each.checks(), repair, grace_seconds, policy, workers)
         place: Place | None = begin if number == begin.audited else Place(number)
         while place is not None:
-            step = await each.driver.run(walk.step(place))
-            for finding in step.findings:
-                yield finding
+            step = each.driver.run(walk.step(place))
+            yield from step.findings
             place = step.following
             if checkpoint is not None:
                 checkpoint.save((place or Place(number + 1)).text())

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lazulite_patterns.audit import Finding, correction, deletion
-from lazulite_patterns.audit.run import audit
-from lazulite_patterns.audit.walk import Place, Walk
+from lazulite_patterns.auditing import Finding, correction, deletion
+from lazulite_patterns.auditing.run import audit
+from lazulite_patterns.auditing.walk import Place, Walk
 from lazulite_patterns.effects.effect import Protocol, immediately
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.outcomes import Policy, Ring

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from lazulite_patterns.audit.finding import Check, Finding
-from lazulite_patterns.audit.source import Source, name_of, source_of
+from lazulite_patterns.auditing.finding import Check, Finding
+from lazulite_patterns.auditing.source import Source, name_of, source_of
 from lazulite_patterns.effects.ambient import Gather, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Stored
