@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lazulite_patterns.auditing import FileCheckpoint
+from lazulite_patterns import FileCheckpoint
 
 
 def test_a_file_has_the_last_text(tmp_path: Path) -> None:

@@ -2,21 +2,19 @@
 
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from azure.data.tables import TableClient, TableServiceClient
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
+from lazulite_patterns import Bag, Column, column, columns, entity, partition, row
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.encryption import Cipher, EncryptedTable, KeyRing
-from lazulite_patterns.entities import Extra, Partition, Row, entity
-from lazulite_patterns.entities.conditions import columns
 from lazulite_patterns.leases import Lease
 from lazulite_patterns.sas import user_sas
 from lazulite_patterns.shapes import BlobLog, Large, Periods
@@ -32,21 +30,19 @@ NAN = float("nan")
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Person:
-    team: Annotated[str, Partition()]
-    name: Annotated[str, Row()]
-    note: str = ""
-    weight: float = 0
+    team: Column[str] = partition()
+    name: Column[str] = row()
+    note: Column[str] = column(default="")
+    weight: Column[float] = column(default=0)
 
 
-@entity()
-@dataclass
+@entity
 class Open:
-    team: Annotated[str, Partition()]
-    name: Annotated[str, Row()]
-    more: Annotated[dict[str, object], Extra()]
+    team: Column[str] = partition()
+    name: Column[str] = row()
+    more: Column[dict[str, object]] = column(form="extra")
 
 
 class NoRequests:
@@ -118,8 +114,8 @@ REJECTIONS: list[tuple[str, Callable[[Clients], object]]] = [
     ("1 to 604800 seconds, not for 0", lambda to: to.drain(0)),
     ("1 to 604800 seconds, not for 604801", lambda to: to.drain(604_801)),
     ("too long for a queue", lambda to: Tasks(long_named(to.queue), [])),
-    ("saga a/b.RowKey: ", lambda to: Saga("a/b", records=Table(to.table), steps=[Step("one", print)])),
-    ("Large.a-b: ", lambda to: Large(Table(to.table), to.container, "a-b")),
+    ("saga a/b.RowKey: ", lambda to: Saga("a/b", records=Table(to.table, Bag), steps=[Step("one", print)])),
+    ("Large.a-b: ", lambda to: Large(Table(to.table, Bag), to.container, "a-b")),
     ("salary: no class", lambda to: to.encrypted(Person, "note", "salary")),
     ("team: no class", lambda to: to.encrypted(Person, "team")),
     ("RowKey: no class", lambda to: to.encrypted(Open, "RowKey")),

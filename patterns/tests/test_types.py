@@ -1,17 +1,25 @@
 """`mypy --strict` infers what a query yields in a user's program. It must find each error that is ignored here."""
 
-from dataclasses import dataclass
-from typing import Annotated, assert_type
+from dataclasses import FrozenInstanceError, replace
+from typing import assert_type
 
 import pytest
 from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import (
+    Column,
+    Condition,
+    EntityValueError,
+    IndexQuery,
+    column,
+    entity,
+    partition,
+    row,
+    unique,
+)
 from lazulite_patterns.aio.table import Table as AsyncTable
-from lazulite_patterns.entities import EntityValueError, Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.entities.conditions import columns
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.keys import Key, integer, text
 from lazulite_patterns.table.query import Query
 from lazulite_patterns.table.table import Table
@@ -22,36 +30,63 @@ class ReviewKey(Key):
     year: int = integer(4)
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Employee:
-    department: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(6))]
-    email: str
+    department: Column[str] = partition()
+    id: Column[int] = row(width=6)
+    email: Column[str] = unique()
+    age: Column[int | None] = column(default=None)
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
+class Manager(Employee):
+    reports: Column[int] = column(default=0)
+
+
+@entity
 class Department:
-    name: Annotated[str, Partition()]
-    site: Annotated[str, Row()]
+    name: Column[str] = partition()
+    site: Column[str] = row()
 
 
 ANN = Employee("Sales", 1, "ann@contoso.com")
 
 
 def test_entities_of_queries_have_their_types(table_client: TableClient) -> None:
-    staff, e = Table(table_client, Employee, indexes=[Index("email", "email")]), columns(Employee)
+    staff = assert_type(Table.open(table_client, Employee), Table[Employee])
     staff.insert(ANN)
-    query = assert_type(staff.where(e.department == "Sales", e.id.between(1, 9)), Query[Employee])
+    query = assert_type(staff.where(Employee.department == "Sales", Employee.id.between(1, 9)), Query[Employee])
     assert_type(staff.get(ANN), Employee | None)
     assert [assert_type(each, Employee).email for each in query] == ["ann@contoso.com"]
     assert assert_type(query.first(1), list[Employee]) == assert_type(query.page(size=1).items, list[Employee])
-    assert assert_type(staff.any_of(query, query), list[Employee]) == list(staff.by("email", ANN.email)) == [ANN]
-    both: Table[Employee | Department] = Table(table_client, Employee | Department)
-    assert_type(both.where(e.department == "Sales").first(1), list[Employee | Department])
-    assert_type(Table(table_client), Table[Bag])
+    found = assert_type(staff.by(email=ANN.email), IndexQuery[Employee])
+    assert (
+        assert_type(staff.any_of(query, query), list[Employee]) == list(found) == [assert_type(found.one(), Employee)]
+    )
+    both: Table[Employee | Department] = Table.open(table_client, Employee | Department)
+    assert_type(both.where(Employee.department == "Sales").first(1), list[Employee | Department])
+    assert_type(Table.open(table_client, Bag), Table[Bag])
     assert assert_type(ReviewKey("000123", 2012).year, int) == 2012
+
+
+def test_a_column_is_a_value_of_an_entity_and_a_column_of_its_class() -> None:
+    assert_type(ANN.age, int | None)
+    assert_type(Employee.age, Column[int | None])
+    assert_type(Manager.email, Column[str])
+    assert_type(Manager("Sales", 2, "bob@contoso.com", reports=3).reports, int)
+    assert_type(Employee.id.in_([1, 2]) | (Manager.reports > 3), Condition)
+    assert assert_type(replace(ANN, age=30), Employee).age == 30
+
+
+def test_wrong_columns_are_found() -> None:
+    with pytest.raises(TypeError):
+        Employee("Sales", 1)  # type: ignore[call-arg] # it is the point
+    Employee("Sales", "1", "ann@contoso.com")  # type: ignore[arg-type] # as above
+    replace(ANN, id="1")  # type: ignore[arg-type] # as above
+    Employee.id.between("a", "b")  # type: ignore[arg-type] # as above
+    _: bool = Employee.id > 3  # type: ignore[assignment] # as above
+    with pytest.raises(FrozenInstanceError):
+        ANN.age = 3  # type: ignore[arg-type] # as above
 
 
 def test_wrong_programs_are_found(table_client: TableClient) -> None:
@@ -68,6 +103,6 @@ async def test_entities_of_asynchronous_queries_have_their_types(
     async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
         staff = AsyncTable(client, Employee)
         await staff.insert(ANN)
-        query = staff.where(columns(Employee).department == "Sales")
+        query = staff.where(Employee.department == "Sales")
         assert assert_type(await query.first(1), list[Employee]) == [ANN]
         assert [assert_type(each, Employee).id async for each in query] == [1]

@@ -11,6 +11,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "lazulite_patterns"
 PAIRS = {
     "aio/auditing.py": "auditing/run.py",
+    "aio/clients.py": "table/clients.py",
     "aio/query.py": "table/query.py",
     "aio/queryable.py": "table/queryable.py",
     "aio/table.py": "table/table.py",
@@ -30,6 +31,8 @@ _WORDS = [
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"\b__a(iter|next|enter|exit)__\b", r"__\1__"),
     (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"\bAsyncTokenCredential\b", "TokenCredential"),
+    (r"\bazure\.core\.credentials_async\b", "azure.core.credentials"),
     (r"\bazure\.data\.tables\.aio\b", "azure.data.tables"),
     (r"\bazure\.storage\.queue\.aio\b", "azure.storage.queue"),
     (r"\bazure\.storage\.blob\.aio\b", "azure.storage.blob"),

@@ -3,7 +3,7 @@
     cd patterns/examples
     STORAGE_CONNECTION_STRING=… python -m company
 
-It creates tables, a queue and a container, which must be absent, and deletes them.
+It creates tables, a queue and a container, and deletes them.
 """
 
 import os
@@ -14,7 +14,7 @@ from azure.storage.queue import QueueClient
 
 from company import archive, claims, employees, logins, payslips, photos, reviews, visits
 from company.model import CONTAINER, TABLES, former_staff, records, staff
-from lazulite_patterns.auditing.run import audit
+from lazulite_patterns import audit
 
 
 def show(service: TableServiceClient, queue: QueueClient, container: ContainerClient) -> None:
@@ -35,15 +35,13 @@ def show(service: TableServiceClient, queue: QueueClient, container: ContainerCl
 
 
 def main() -> None:
-    """Create tables, a queue and a container, and delete them at the end."""
+    """Create a queue and a container, run each part, and delete everything at the end."""
     connection_string = os.environ["STORAGE_CONNECTION_STRING"]
     with (
         TableServiceClient.from_connection_string(connection_string) as service,
         QueueClient.from_connection_string(connection_string, archive.QUEUE) as queue,
         ContainerClient.from_connection_string(connection_string, CONTAINER) as container,
     ):
-        for name in TABLES:
-            service.create_table(name)
         queue.create_queue()
         container.create_container()
         try:

@@ -12,12 +12,11 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
-from company.model import CONTAINER, Employee, former_staff, staff
+from company.model import CONTAINER, Employee, FormerEmployee, former_staff, staff
+from lazulite_patterns import EntityKey, Move, Tasks
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
-from lazulite_patterns.effects.tables import EntityKey, Write
-from lazulite_patterns.transactions import Move
-from lazulite_patterns.transactions.tasks import Tasks
+from lazulite_patterns.effects.tables import Write
 
 KEY = EntityKey("Sales", "000100")
 QUEUE = "company-archive"
@@ -41,14 +40,15 @@ def opened(
     service: TableServiceClient, queue: QueueClient, container: ContainerClient, ambient: Ambient | None = None
 ) -> tuple[Tasks, Move[Employee]]:
     """Return the tasks of a queue, and the move that it delivers."""
-    move: Move[Employee] = Move("archive", source=staff(service), target=former_staff(service, container))
+    former = former_staff(service, container)
+    move: Move[Employee] = Move("archive", source=staff(service), target=former, convert=FormerEmployee.of)
     return Tasks(queue, [move], ambient=ambient), move
 
 
 def where(service: TableServiceClient, container: ContainerClient) -> str:
     """Return the tables in which the employee is."""
-    tables = {"Staff": staff(service), "FormerStaff": former_staff(service, container)}
-    return " and ".join(name for name, table in tables.items() if table.get(KEY) is not None)
+    found = {"Staff": staff(service).get(KEY), "FormerStaff": former_staff(service, container).get(KEY)}
+    return " and ".join(name for name, each in found.items() if each is not None)
 
 
 def show(service: TableServiceClient, queue: QueueClient, container: ContainerClient) -> None:
@@ -62,7 +62,7 @@ def show(service: TableServiceClient, queue: QueueClient, container: ContainerCl
             visibility=VISIBILITY_SECONDS, idle_seconds=0.2, stop=lambda: where(service, container) == "FormerStaff"
         )
         print("another worker went on, and the employee is in", where(service, container))
-    found = former_staff(service, container).by("name", "Jo", prefix=True)
+    found = former_staff(service, container).by(FormerEmployee.last_name.starts_with("Jo"))
     print("former employees by name:", [each.id for each in found])
 
 

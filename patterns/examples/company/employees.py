@@ -3,9 +3,7 @@
 from azure.data.tables import TableServiceClient
 
 from company.model import Employee, staff
-from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities.conditions import QueryError, columns
-from lazulite_patterns.indexes import NotUnique
+from lazulite_patterns import EntityKey, NotUnique, QueryError
 
 NAMES = ["Jones", "Smith", "Jonas", "Miller", "Smith"]
 
@@ -19,24 +17,25 @@ def show(service: TableServiceClient) -> None:
             email = f"{first_name}@contoso.com".lower()
             table.insert(Employee(department, 100 + number, last_name, first_name, email, 30 + number))
 
-    e = columns(Employee)
     found = table.get(EntityKey("Sales", "000101"))
     print("point:", found and found.last_name)
-    print("range:", [each.id for each in table.where(e.department == "Sales", e.id.between(101, 103))])
-    print("partition:", [each.id for each in table.where(e.department == "Sales", e.last_name == "Smith")])
+    print("range:", [each.id for each in table.where(Employee.department == "Sales", Employee.id.between(101, 103))])
+    print(
+        "partition:", [each.id for each in table.where(Employee.department == "Sales", Employee.last_name == "Smith")]
+    )
     try:
-        table.where(e.last_name == "Jones")
+        table.where(Employee.last_name == "Jones")
     except QueryError:
-        everywhere = table.where(e.last_name == "Jones", scan=True)
+        everywhere = table.where(Employee.last_name == "Jones", scan=True)
         print("table scan, if wanted:", [(each.department, each.id) for each in everywhere])
-    either = [table.where(e.department == name, e.age > 33) for name in ("Sales", "IT")]
+    either = [table.where(Employee.department == name, Employee.age > 33) for name in ("Sales", "IT")]
     print("one or the other:", [(each.department, each.id) for each in table.any_of(*either)])
-    page = table.where(e.department == "IT").page(size=3)
-    rest = table.where(e.department == "IT").page(size=3, after=page.cursor)
+    page = table.where(Employee.department == "IT").page(size=3)
+    rest = table.where(Employee.department == "IT").page(size=3, after=page.cursor)
     print("pages:", [each.id for each in page.items], [each.id for each in rest.items])
-    print("by email:", [each.id for each in table.by("email", "it2@contoso.com")])
-    print("by name:", [each.id for each in table.by("name", "Jon", prefix=True, partition_key="Sales")])
-    print("by age:", [(each.department, each.id) for each in table.by("age", 34)])
+    print("by email:", [each.id for each in table.by(email="it2@contoso.com")])
+    print("by name:", [each.id for each in table.by(Employee.last_name.starts_with("Jon"), department="Sales")])
+    print("by age:", [(each.department, each.id) for each in table.by(age=34)])
     try:
         table.insert(Employee("IT", 200, "Twin", "A", "it2@contoso.com", 20))
     except NotUnique:

@@ -1,28 +1,22 @@
 """Login requests in a table for each day: a day is deleted at once."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
 from azure.data.tables import TableServiceClient
 
+from lazulite_patterns import Column, Periods, column, entity, partition, reverse_ticks, row
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.entities import Partition, Row, entity
-from lazulite_patterns.entities.conditions import columns
-from lazulite_patterns.keys import reverse_ticks
-from lazulite_patterns.shapes import Periods
 
 DAYS = [datetime(2014, 7, day, 8, tzinfo=UTC) for day in (29, 30, 31)]
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Login:
     """A login request of a user; the newest ones are first."""
 
-    user: Annotated[str, Partition()]
-    time: Annotated[datetime, Row(reverse_ticks())]
-    success: bool = True
+    user: Column[str] = partition()
+    time: Column[datetime] = row(reverse_ticks())
+    success: Column[bool] = column(default=True)
 
 
 def opened(service: TableServiceClient, today: datetime = DAYS[-1]) -> Periods[Login]:
@@ -37,7 +31,6 @@ def show(service: TableServiceClient) -> None:
         logins = opened(service, day)
         for user in ("ann", "bob")[: number + 1]:
             logins.insert(Login(user, day), day)
-    e = columns(Login)
-    print("logins of bob:", [f"{each.time:%d %B}" for each in logins.between(DAYS[0], DAYS[-1], e.user == "bob")])
+    print("logins of bob:", [f"{each.time:%d %B}" for each in logins.between(DAYS[0], DAYS[-1], Login.user == "bob")])
     print("dropped:", logins.expire())
     print("days of logins:", logins.names())

@@ -3,7 +3,7 @@
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
-from lazulite_patterns.transactions.tasks import Tasks
+from lazulite_patterns import Tasks
 
 
 def show(queue: QueueClient, container: ContainerClient) -> None:

@@ -7,9 +7,8 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import ContainerClient
 
 from company.model import Employee, staff
+from lazulite_patterns import EntityKey, Large
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.shapes import Large
 from lazulite_patterns_simulation import Crash, Fault, FaultAt
 
 KEY = EntityKey("IT", "000102")

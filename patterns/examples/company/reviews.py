@@ -3,8 +3,7 @@
 from azure.data.tables import TableServiceClient
 
 from company.model import Department, Review, records
-from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities.conditions import columns
+from lazulite_patterns import EntityKey
 
 SITE = EntityKey("Sales", "department!Rome")
 
@@ -17,10 +16,9 @@ def show(service: TableServiceClient) -> None:
         for year in (2012, 2013, 2014):
             department = table.get(SITE)
             assert isinstance(department, Department)
-            with table.partition() as transaction:
+            with table.transaction() as transaction:
                 transaction.insert(Review("Sales", employee, year, rating=year % 5))
                 transaction.update(department, reviews=department.reviews + 1)
-    r = columns(Review)
-    query = table.where(r.department == "Sales", r.employee == 101, r.year >= 2013)
-    print("reviews:", [(each.year, each.rating) for each in query if isinstance(each, Review)], query.kind.value)
+    query = table.where(Review.department == "Sales", Review.employee == 101, Review.year >= 2013)
+    print("reviews:", [(each.year, each.rating) for each in query if isinstance(each, Review)], query.reads.value)
     print("counted:", table.get(SITE))

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from azure.storage.blob import ContainerClient
 
+from lazulite_patterns import BlobLog
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.shapes import BlobLog
 
 NOON = datetime(2014, 7, 31, 12, tzinfo=UTC)
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lazulite_patterns.auditing import Finding, correction, deletion
+from lazulite_patterns import Finding
+from lazulite_patterns.auditing import correction, deletion
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.auditing.walk import Place, Walk
 from lazulite_patterns.effects.effect import Protocol, immediately

@@ -29,7 +29,7 @@ class Jobs:
 
     def __init__(self, run: Run, client: TableClient) -> None:
         self._run, self.client = run, client
-        self.session: Session[Bag] = session_of(client.table_name, None, FAST, (), {})
+        self.session: Session[Bag] = session_of(client.table_name, Bag, FAST)
 
     def run(
         self, rows: Iterable[Any], planned: Callable[[Any], Planned], memory: Memory, failpoints: Failpoints
@@ -40,7 +40,7 @@ class Jobs:
         report: Report = self._run(job.end(), failpoints)
         return report
 
-    def load(self, rows: Iterable[Bag], memory: Memory, failpoints: Failpoints, kind: Loading = "put") -> Report:
+    def load(self, rows: Iterable[Bag], memory: Memory, failpoints: Failpoints, kind: Loading = "upsert") -> Report:
         return self.run(rows, lambda each: self.session.planned(KINDS[kind], each), memory, failpoints)
 
     def delete(self, rows: Iterable[EntityKey], memory: Memory, failpoints: Failpoints) -> Report:
@@ -59,7 +59,7 @@ def keys_of(rows: Iterable[Bag]) -> list[EntityKey]:
     return [EntityKey(str(each["PartitionKey"]), str(each["RowKey"])) for each in rows]
 
 
-@pytest.mark.parametrize("kind", ["put", "insert"])
+@pytest.mark.parametrize("kind", ["upsert", "insert"])
 def test_every_fault_of_a_load(jobs: Jobs, kind: Loading) -> None:
     rows = [*source(16, 5), *source(24, 2)[16:], *(bag(f"late{number}", 0, N=number) for number in range(24, 28))]
 

@@ -1,14 +1,14 @@
 """Tables with encrypted properties, on the service: all operations, blind indexes, migration, the auditor."""
 
 import secrets
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient, UpdateMode
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import Column, Index, QueryError, column, columns, entity, partition, row
 from lazulite_patterns.aio.encryption import EncryptedTable as AsyncEncryptedTable
 from lazulite_patterns.aio.encryption import reencrypt as async_reencrypt
 from lazulite_patterns.auditing.run import audit
@@ -25,13 +25,12 @@ from lazulite_patterns.encryption import (
 )
 from lazulite_patterns.encryption.checks import UNDECRYPTABLE
 from lazulite_patterns.encryption.session import reencrypted
-from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.entities.conditions import QueryError, columns
 from lazulite_patterns.entities.errors import EntityValueError, SchemaError
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Conflict, Policy
 from lazulite_patterns_simulation import Crash, Fault, FaultAt, Simulation, every_fault
+
+from ..declared import indexed
 
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
 RING = KeyRing({"old": OLD, "new": NEW}, "new", blind=secrets.token_bytes(32))
@@ -39,14 +38,13 @@ CIPHER = Cipher(RING, ["email", "salary"], blind=["email"])
 LEGACY = LegacyCipher(WrappingKey("k", secrets.token_bytes(32)), ["email"])
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Person:
-    team: Annotated[str, Partition()]
-    name: Annotated[str, Row()]
-    email: str
-    salary: int
-    note: str = ""
+    team: Column[str] = partition()
+    name: Column[str] = row()
+    email: Column[str]
+    salary: Column[int]
+    note: Column[str] = column(default="")
 
 
 ANN = Person("Sales", "Ann", "ann@contoso.com", 5000)
@@ -56,7 +54,7 @@ BOB = Person("Sales", "Bob", "bob@contoso.com", 4000)
 def test_the_service_never_sees_what_is_encrypted(table_client: TableClient) -> None:
     people = EncryptedTable(table_client, Person, cipher=CIPHER)
     people.insert(ANN)
-    with people.partition() as transaction:
+    with people.transaction() as transaction:
         transaction.insert(BOB)
     rows = list(table_client.list_entities())
     assert all(isinstance(each["email"], bytes) and isinstance(each["salary"], bytes) for each in rows)
@@ -67,7 +65,7 @@ def test_the_service_never_sees_what_is_encrypted(table_client: TableClient) -> 
     assert changed == people.get(ANN) == Person("Sales", "Ann", "jo@contoso.com", 6000, "new")
     found = people.get(ANN)
     assert found is not None
-    people.put(BOB)
+    people.upsert(BOB)
     people.merge(ANN, note="newer")
     with pytest.raises(Conflict):
         people.replace(found)
@@ -77,13 +75,13 @@ def test_the_service_never_sees_what_is_encrypted(table_client: TableClient) -> 
 
 def test_indexes_of_other_properties_are_kept(table_client: TableClient) -> None:
     indexes = [Index("note", "note"), Index("name", "name", within_partition=True)]
-    people = EncryptedTable(table_client, Person, cipher=CIPHER, indexes=indexes)
+    people = indexed(Person, indexes, lambda: EncryptedTable(table_client, Person, cipher=CIPHER))
     people.insert(ANN)
     people.merge(ANN, note="new", salary=1)
     people.update(ANN, lambda each: replace(each, note="newer", email="jo@contoso.com"))
     changed = Person("Sales", "Ann", "jo@contoso.com", 1, "newer")
-    assert list(people.by("note", "newer")) == list(people.by("name", "Ann", partition_key="Sales")) == [changed]
-    assert list(people.by("note", "new")) == []
+    assert list(people.by(note="newer")) == list(people.by(name="Ann", team="Sales")) == [changed]
+    assert list(people.by(note="new")) == []
     assert list(people.where(scan=True)) == [changed], "entries are no entities"
     assert list(audit(people)) == []
     table_client.delete_entity(*next(each.key for each in _entries(table_client)))
@@ -102,7 +100,7 @@ def _entries(client: TableClient) -> list[Stored]:
 )
 def test_an_index_that_would_show_what_is_encrypted_is_rejected(table_client: TableClient, index: Index) -> None:
     with pytest.raises(SchemaError, match=r"which is encrypted\. A blind index"):
-        EncryptedTable(table_client, Person, cipher=CIPHER, indexes=[index])
+        indexed(Person, [index], lambda: EncryptedTable(table_client, Person, cipher=CIPHER))
 
 
 def test_equal_values_are_found_by_the_blind_index(table_client: TableClient) -> None:
@@ -138,14 +136,14 @@ def test_values_that_are_too_large_once_encrypted_are_rejected(table_client: Tab
 
 
 def test_old_entities_are_migrated(table_client: TableClient) -> None:
-    old = EncryptedTable(table_client, cipher=LEGACY)
+    old = EncryptedTable(table_client, Bag, cipher=LEGACY)
     for number in range(30):
         old.insert(Bag(PartitionKey="p", RowKey=f"{number:02}", email=f"{number}@contoso.com", salary=number))
     with pytest.raises(EntityValueError, match="no merge"):
         old.merge(EntityKey("p", "00"), email="x")
     assert [each["email"] for each in old.where(scan=True)][:2] == ["0@contoso.com", "1@contoso.com"]
     assert list(reencrypt(table_client, LEGACY, CIPHER)) == []
-    new = EncryptedTable(table_client, cipher=CIPHER)
+    new = EncryptedTable(table_client, Bag, cipher=CIPHER)
     assert [(each["email"], each["salary"]) for each in new.where(scan=True)] == [
         (f"{number}@contoso.com", number) for number in range(30)
     ]
@@ -205,7 +203,7 @@ def test_a_ciphertext_of_another_table_is_rejected(connection_string: str, table
     with TableClient.from_connection_string(connection_string, f"T{uuid4().hex}", retry_total=0) as other:
         other.create_table()
         for client, salary in ((table_client, 5), (other, 999)):
-            EncryptedTable(client, Person, cipher=CIPHER).put(replace(ANN, salary=salary))
+            EncryptedTable(client, Person, cipher=CIPHER).upsert(replace(ANN, salary=salary))
         stolen = other.get_entity("Sales", "Ann")["salary"]
         other.delete_table()
     moved = {"PartitionKey": "Sales", "RowKey": "Ann", "salary": stolen}
@@ -229,12 +227,11 @@ def test_a_hit_of_a_blind_index_is_compared_when_it_is_decrypted(table_client: T
 
 
 def test_a_value_with_a_blind_index_is_cleared(table_client: TableClient) -> None:
-    @entity()
-    @dataclass(frozen=True)
+    @entity
     class Loner:
-        team: Annotated[str, Partition()]
-        name: Annotated[str, Row()]
-        email: str | None = None
+        team: Column[str] = partition()
+        name: Column[str] = row()
+        email: Column[str | None] = column(default=None)
 
     people = EncryptedTable(table_client, Loner, cipher=Cipher(RING, ["email"], blind=["email"]))
     people.insert(Loner("Sales", "Eve", "e@x"))

@@ -1,7 +1,7 @@
 """Classes of entities that the tests share."""
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Literal, NotRequired, TypedDict
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from lazulite_patterns.entities import Extra, Flatten, Int32, Json, Name, Partition, Row, Ticks, entity, upgrade
+from lazulite_patterns import Column, Ticks, column, entity, partition, row, upgrade
 from lazulite_patterns.keys import bucket, integer, literal, text
 
 
@@ -22,19 +22,19 @@ class Place:
 @dataclass(frozen=True)
 class Address:
     city: str
-    place: Annotated[Place, Flatten()] = Place("Main")
+    place: Annotated[Place, column(form="flat")] = Place("Main")
     country: str | None = None
 
 
 @entity(type="Employee", version=3)
 class Employee:
-    department: Annotated[str, Partition(literal("dept"), text())]
-    id: Annotated[int, Row(literal("empid"), integer(6))]
-    email: str
-    age: Annotated[int, Int32] = 0
-    address: Annotated[Address, Flatten()] = Address("Rome")
-    notes: Annotated[list[str], Json()] = field(default_factory=list)
-    manager: str | None = None
+    department: Column[str] = partition(literal("dept"), text())
+    id: Column[int] = row(literal("empid"), integer(6))
+    email: Column[str]
+    age: Column[int] = column(form="int32", default=0)
+    address: Column[Address] = column(form="flat", default=Address("Rome"))
+    notes: Column[list[str]] = column(form="json", default_factory=list)
+    manager: Column[str | None] = column(default=None)
 
 
 @upgrade(Employee, 1)
@@ -49,12 +49,11 @@ def lower_mail(properties: dict[str, object]) -> dict[str, object]:
     return {**properties, "email": str(properties["email"]).lower()}
 
 
-@entity()
-@dataclass
+@entity
 class Department:
-    name: Annotated[str, Partition(literal("dept"), text())]
-    row: Annotated[str, Row(literal("department"), text())] = ""
-    budget: Decimal = Decimal(0)
+    name: Column[str] = partition(literal("dept"), text())
+    row: Column[str] = row(literal("department"), text(), default="")
+    budget: Column[Decimal] = column(default=Decimal(0))
 
 
 class Colour(enum.Enum):
@@ -69,10 +68,10 @@ class Level(enum.Enum):
 
 @entity(partition=[bucket(4, by="id")])
 class Everything(msgspec.Struct, dict=True):
-    id: Annotated[str, Row()]
+    id: Annotated[str, row()]
     text: str = ""
     int64: int = 0
-    int32: Annotated[int, Int32] = 0
+    int32: Annotated[int, column(form="int32")] = 0
     real: float = 0.0
     flag: bool = False
     octets: bytes = b""
@@ -83,21 +82,20 @@ class Everything(msgspec.Struct, dict=True):
     level: Level = Level.LOW
     day: date = date(2000, 1, 1)
     state: Literal["new", "done"] = "new"
-    renamed: Annotated[str, Name("Renamed")] = ""
-    tree: Annotated[dict[str, list[int]], Json()] = {}
+    renamed: Annotated[str, column(name="Renamed")] = ""
+    tree: Annotated[dict[str, list[int]], column(form="json")] = {}
 
 
 @entity(type="Note")
 class Note(TypedDict):
-    owner: Annotated[str, Partition()]
-    number: Annotated[int, Row(integer(4))]
+    owner: Annotated[str, partition()]
+    number: Annotated[int, row(width=4)]
     title: str
     body: NotRequired[str]
 
 
-@entity()
-@dataclass
+@entity
 class Open:
-    owner: Annotated[str, Partition()]
-    name: Annotated[str, Row()]
-    rest: Annotated[dict[str, object], Extra()] = field(default_factory=dict)
+    owner: Column[str] = partition()
+    name: Column[str] = row()
+    rest: Column[dict[str, object]] = column(form="extra", default_factory=dict)

@@ -12,23 +12,23 @@ from azure.data.tables import EntityProperty, TableClient, UpdateMode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lazulite_patterns.effects.sdk import stored
-from lazulite_patterns.effects.tables import EntityKey, Stored
-from lazulite_patterns.entities import (
+from lazulite_patterns import (
+    Column,
     EntityFormatError,
     EntityValueError,
-    Flatten,
-    Partition,
-    Row,
     SchemaError,
-    Schemas,
     Ticks,
+    column,
     entity,
-    schema_of,
-    stored_of,
+    partition,
+    row,
+    text,
     upgrade,
 )
-from lazulite_patterns.keys import bucket, integer, literal
+from lazulite_patterns.effects.sdk import stored
+from lazulite_patterns.effects.tables import EntityKey, Stored
+from lazulite_patterns.entities import Schema, Schemas, schema_of, stored_of
+from lazulite_patterns.keys import bucket, integer
 from lazulite_patterns.keys.times import TICKS_MAX
 
 from .classes import Address, Colour, Department, Employee, Everything, Level, Note, Open, Place
@@ -174,8 +174,8 @@ def test_older_versions_are_lifted() -> None:
 
     @entity(version=2)
     class Unready:
-        name: Annotated[str, Partition()]
-        row: Annotated[str, Row()]
+        name: Column[str] = partition()
+        row: Column[str] = row()
 
     with pytest.raises(EntityFormatError, match="nothing upgrades version 1"):
         schema_of(Unready).decode(row_of(Unready("a", "b"), _Version=1))
@@ -265,25 +265,25 @@ def declare(**fields: object) -> Callable[[], object]:
     return lambda: entity()(type("Wrong", (), {"__annotations__": fields}))
 
 
-KEYS = {"a": Annotated[str, Partition()], "b": Annotated[str, Row()]}
+KEYS = {"a": Annotated[str, partition()], "b": Annotated[str, row()]}
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (declare(a=Annotated[str, Partition()]), "no field is part of the RowKey"),
+        (declare(a=Annotated[str, partition()]), "no column is part of the RowKey"),
         (declare(**KEYS, c=list[str]), "Wrong.c: list[str] is no type of a property"),
-        (declare(**KEYS, c=Annotated[list[str], Flatten()]), "only a class can be flattened"),
-        (declare(**KEYS, c=Annotated[Open, Flatten()]), "a flattened class has no keys"),
+        (declare(**KEYS, c=Annotated[list[str], column(form="flat")]), "only a class can be flat"),
+        (declare(**KEYS, c=Annotated[Open, column(form="flat")]), "a flat class has no keys"),
         (declare(**KEYS, Timestamp=str), "no property can have the name Timestamp"),
         (declare(**KEYS, d="NoSuchType"), "NoSuchType"),
-        (lambda: Partition(integer(2), integer(3)), "one component of a key"),
-        (lambda: Row(literal("x")), "one component of a key"),
-        (lambda: Row(4), "4 is no component"),
+        (lambda: partition(integer(2), integer(3)), "one component of a key"),
+        (lambda: row(4), "4 is no component"),
         (lambda: entity(version=0)(Place), "versions begin with 1"),
         (lambda: entity(partition=[bucket(4)])(Place), "random bucket|RowKey"),
         (lambda: schema_of(Place), "is not declared with @entity"),
-        (lambda: Schemas(Employee | entity(type="Employee")(Department)), "the same type"),
+        (lambda: Schemas(Employee | entity(type="Employee")(type("Other", (Department,), {}))), "the same type"),
+        (lambda: entity(Department), "is declared already"),
     ],
 )
 def test_wrong_classes_are_rejected(make: Callable[[], object], message: str) -> None:
@@ -303,8 +303,8 @@ def test_a_pydantic_model_is_an_entity() -> None:
 def test_dataclasses_are_made_once() -> None:
     @dataclass(frozen=True)
     class Frozen:
-        a: Annotated[str, Partition()]
-        b: Annotated[str, Row()]
+        a: Annotated[str, partition()]
+        b: Annotated[str, row()]
 
     assert entity()(Frozen) is Frozen
     found = schema_of(Frozen).decode(row_of(Frozen("x", "y")))
@@ -317,10 +317,20 @@ def test_ticks_of_a_time_are_that_time(time: datetime) -> None:
     assert Ticks.of(time).datetime == time
 
 
+@pytest.mark.parametrize("value", [datetime(2014, 7, 31, tzinfo=UTC), UUID(int=7), b"\x00", "a/b"])
+def test_a_part_of_a_key_has_the_component_of_its_type(value: object) -> None:
+    kind = type(value)
+    made: Any = entity(type("Right", (), {"__annotations__": {**KEYS, "b": Annotated[kind, row()]}}))
+    schema: Schema[object] = schema_of(made)
+    assert schema.row.values(schema.key(made("a", value)).row_key) == {"b": value}
+
+
 @pytest.mark.parametrize("kind", [int, datetime, UUID, bytes])
-def test_a_part_of_a_key_has_a_component_of_its_type(kind: type) -> None:
+def test_a_part_of_a_key_has_no_component_of_another_type(kind: type) -> None:
     """A text for a number would fail at the first write."""
-    fields = {"a": Annotated[str, Partition()], "b": Annotated[kind, Row()]}
-    declared = type("Wrong", (), {"__annotations__": fields})
-    with pytest.raises(SchemaError, match=r"Wrong\.b: the component of a key is of str"):
-        entity()(dataclass(declared))
+    for fields, message in (
+        ({**KEYS, "b": Annotated[int, row()]}, r"Wrong\.b: name its component, as in row\(width=6\)"),
+        ({**KEYS, "b": Annotated[kind, row(text())]}, r"Wrong\.b: the component of a key is of str"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            entity(type("Wrong", (), {"__annotations__": fields}))

@@ -10,7 +10,7 @@ from azure.data.tables import EntityProperty, TableClient, UpdateMode
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lazulite_patterns.entities import EntityValueError
+from lazulite_patterns import EntityValueError
 from lazulite_patterns.entities.bags import Bag as Rows
 from lazulite_patterns.entities.limits import ENTITY_BYTES_MAX, check, entity_size
 from lazulite_patterns.table.table import Table
@@ -158,7 +158,7 @@ def test_a_value_is_stored_with_its_type_and_as_it_is(table_client: TableClient)
     class Number(float): ...
 
     bag = Rows(**KEYS, T=EntityProperty("true", "Edm.Boolean"), N=Number(1.5), A=EntityProperty(None, "Edm.Guid"))
-    Table(table_client).put(bag)
+    Table(table_client, Rows).upsert(bag)
     found = {name: value for name, value in table_client.get_entity("p", "r").items() if name not in {*KEYS, "_Op"}}
     assert found == {"T": True, "N": 1.5}
 

@@ -12,56 +12,56 @@ import pydantic
 import pytest
 from azure.data.tables import TableClient, UpdateMode
 
-from lazulite_patterns.entities import Partition, Row, SchemaError, entity, stored_of
+from lazulite_patterns import Column, SchemaError, column, entity, partition, row
+from lazulite_patterns.entities import stored_of
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.outcomes import Conflict
 from lazulite_patterns.table.table import Table
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Frozen:
-    p: Annotated[str, Partition()]
-    r: Annotated[str, Row()]
-    n: int = 0
+    p: Column[str] = partition()
+    r: Column[str] = row()
+    n: Column[int] = column(default=0)
 
 
-@entity()
+@entity
 @dataclass
 class Mutable:
-    p: Annotated[str, Partition()]
-    r: Annotated[str, Row()]
+    p: Annotated[str, partition()]
+    r: Annotated[str, row()]
     n: int = 0
 
     def __post_init__(self) -> None:
         self.n = int(self.n)
 
 
-@entity()
+@entity
 class Struct(msgspec.Struct, dict=True):
-    p: Annotated[str, Partition()]
-    r: Annotated[str, Row()]
+    p: Annotated[str, partition()]
+    r: Annotated[str, row()]
     n: int = 0
 
 
-@entity()
+@entity
 class FrozenStruct(msgspec.Struct, frozen=True, dict=True):
-    p: Annotated[str, Partition()]
-    r: Annotated[str, Row()]
+    p: Annotated[str, partition()]
+    r: Annotated[str, row()]
     n: int = 0
 
 
-@entity()
+@entity
 class Model(pydantic.BaseModel):
-    p: Annotated[str, Partition()]
-    r: Annotated[str, Row()]
+    p: Annotated[str, partition()]
+    r: Annotated[str, row()]
     n: int = 0
 
 
-@entity()
+@entity
 class Typed(TypedDict):
-    p: Annotated[str, Partition()]
-    r: Annotated[str, Row()]
+    p: Annotated[str, partition()]
+    r: Annotated[str, row()]
     n: int
 
 
@@ -78,7 +78,7 @@ def test_what_was_read_is_written_only_if_the_row_is_the_same(
     table_client: TableClient, kind: Any, copied: Callable[[Any], Any]
 ) -> None:
     table = Table(table_client, kind)
-    table.put(kind(p="p", r="r", n=1))
+    table.upsert(kind(p="p", r="r", n=1))
     read = copied(table.get(kind(p="p", r="r", n=0)))
     assert read == kind(p="p", r="r", n=1)
     changed_by_another(table_client)
@@ -99,7 +99,7 @@ def test_a_changed_dataclass_is_still_the_one_that_was_read(table_client: TableC
     def get() -> Any:
         return table.get(kind("p", "r"))
 
-    table.put(kind("p", "r", 1))
+    table.upsert(kind("p", "r", 1))
     stale = dataclasses.replace(get(), n=2)
     changed_by_another(table_client)
     for write in (table.replace, table.delete):
@@ -116,7 +116,7 @@ def test_a_changed_dataclass_is_still_the_one_that_was_read(table_client: TableC
 
 def test_an_updated_entity_is_that_of_the_new_row(table_client: TableClient) -> None:
     table = Table(table_client, Frozen)
-    table.put(Frozen("p", "r", 1))
+    table.upsert(Frozen("p", "r", 1))
     updated = table.update(Frozen("p", "r"), lambda each: dataclasses.replace(each, n=2))
     assert table_client.get_entity("p", "r").metadata["etag"] == getattr(stored_of(updated), "etag", None)
     table.replace(dataclasses.replace(updated, n=3))
@@ -126,7 +126,7 @@ def test_an_updated_entity_is_that_of_the_new_row(table_client: TableClient) -> 
 
 def test_an_entity_with_other_keys_is_not_the_one_that_was_read(table_client: TableClient) -> None:
     table = Table(table_client, Frozen)
-    table.put(Frozen("p", "r", 1))
+    table.upsert(Frozen("p", "r", 1))
     read = table.get(Frozen("p", "r"))
     assert read is not None
     for write in (table.replace, table.delete):
@@ -135,10 +135,9 @@ def test_an_entity_with_other_keys_is_not_the_one_that_was_read(table_client: Ta
 
 
 def test_a_class_that_derives_from_an_entity_has_its_own_fields() -> None:
-    @entity()
-    @dataclass
+    @entity
     class Derived(Mutable):
-        more: int = 1
+        more: Column[int] = column(default=1)
 
         def __post_init__(self) -> None:
             assert self.more, "it is called without a row"
@@ -149,15 +148,15 @@ def test_a_class_that_derives_from_an_entity_has_its_own_fields() -> None:
 def test_classes_without_room_are_rejected() -> None:
     with pytest.raises(SchemaError, match="slots=True there is no room"):
 
-        @entity()
+        @entity
         @dataclass(slots=True)
         class Slots:
-            p: Annotated[str, Partition()]
-            r: Annotated[str, Row()]
+            p: Annotated[str, partition()]
+            r: Annotated[str, row()]
 
     with pytest.raises(SchemaError, match="dict=True there is no room"):
 
-        @entity()
+        @entity
         class Plain(msgspec.Struct):
-            p: Annotated[str, Partition()]
-            r: Annotated[str, Row()]
+            p: Annotated[str, partition()]
+            r: Annotated[str, row()]

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.entities import Ticks
-from lazulite_patterns.entities.conditions import Condition, columns
+from lazulite_patterns import Ticks, columns
+from lazulite_patterns.entities.conditions import Compared
 from lazulite_patterns.table.table import Table
 
 from .classes import Colour, Everything, Level
@@ -36,6 +36,6 @@ def test_every_type_is_found_by_its_value(table_client: TableClient) -> None:
     everything.insert(Everything("y", int64=3))
     for field in FULL.__struct_fields__:
         if field != "tree":
-            condition = Condition(Everything, field, "eq", getattr(FULL, field))
+            condition = Compared(Everything, field, "eq", getattr(FULL, field))
             assert list(everything.where(condition, scan=True)) == [FULL], field
     assert [each.id for each in everything.where(columns(Everything).int64 == 3, scan=True)] == ["y"]

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from lazulite_patterns import Listing
 from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.auditing.walk import Walk
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Properties, Read, Stored
-from lazulite_patterns.indexes import Listing, lists
+from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import NO_INTENT, Entry
 from lazulite_patterns.indexes.list_blobs import BlobLists

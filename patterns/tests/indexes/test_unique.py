@@ -6,10 +6,10 @@ from contextlib import suppress
 
 import pytest
 
+from lazulite_patterns import Busy, NotUnique
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored, Write
-from lazulite_patterns.indexes import Busy, NotUnique
 from lazulite_patterns.indexes.entries import NO_INTENT, Entry, target, targets
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy

@@ -8,17 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lazulite_patterns.keys import (
-    Key,
-    KeyFormatError,
-    KeyRange,
-    KeyValueError,
-    bucket,
-    choice,
-    integer,
-    literal,
-    text,
-)
+from lazulite_patterns.keys import Key, KeyFormatError, KeyRange, KeyValueError, bucket, choice, integer, literal, text
 from lazulite_patterns.keys.characters import escape, units, utf16_order
 
 from .strategies import TEXTS, TRICKY, random_text

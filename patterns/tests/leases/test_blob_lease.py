@@ -50,7 +50,7 @@ def test_one_of_two_holds_it(table_client: TableClient, container_client: Contai
     with pytest.raises(LeaseTaken, match="leader"):
         other.acquire()
     with one.guard() as transaction:
-        transaction.put(Bag(PartitionKey="jobs", RowKey="a"))
+        transaction.upsert(Bag(PartitionKey="jobs", RowKey="a"))
     one.renew()
     blob = container_client.get_blob_client("leader")
     with pytest.raises(HttpResponseError, match="lease"):
@@ -61,7 +61,7 @@ def test_one_of_two_holds_it(table_client: TableClient, container_client: Contai
     assert not one.held
     assert other.acquire().token == 2
     with pytest.raises(LeaseLost), one.guard() as transaction:
-        transaction.put(Bag(PartitionKey="jobs", RowKey="late"))
+        transaction.upsert(Bag(PartitionKey="jobs", RowKey="late"))
     assert rows(table_client) == ["a", "lease"]
 
 
@@ -72,13 +72,13 @@ def test_a_holder_that_pauses_is_fenced(table_client: TableClient, container_cli
     other.acquire()
     assert one.held, "by its own clock"
     with pytest.raises(LeaseLost), one.guard() as transaction:
-        transaction.put(Bag(PartitionKey="jobs", RowKey="late"))
+        transaction.upsert(Bag(PartitionKey="jobs", RowKey="late"))
     with pytest.raises(LeaseLost):
         one.renew()
     one.release()
     other.renew()
     with other.guard() as transaction:
-        transaction.put(Bag(PartitionKey="jobs", RowKey="own"))
+        transaction.upsert(Bag(PartitionKey="jobs", RowKey="own"))
     assert rows(table_client) == ["lease", "own"]
 
 
@@ -139,7 +139,7 @@ async def test_an_asynchronous_lease_is_renewed(
             assert given is own
             await own.renew()
             async with own.guard() as transaction:
-                transaction.put(Bag(PartitionKey="jobs", RowKey="a"))
+                transaction.upsert(Bag(PartitionKey="jobs", RowKey="a"))
 
         await own.run(work)
     assert renewed.is_set()

@@ -3,31 +3,28 @@
 import asyncio
 import math
 import threading
-from dataclasses import dataclass
-from typing import Annotated
 
 import pytest
 from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import Column, entity, partition, row
 from lazulite_patterns.aio.leases import Lease as AsyncLease
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, perform
 from lazulite_patterns.effects.tables import EntityKey, Read, Write
-from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.leases import Lease, LeaseLost, LeaseTaken
 from lazulite_patterns.table.table import Table
 
 KEY = EntityKey("jobs", "lease")
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Job:
-    queue: Annotated[str, Partition()]
-    name: Annotated[str, Row()]
-    done: int
+    queue: Column[str] = partition()
+    name: Column[str] = row()
+    done: Column[int]
 
 
 def test_an_answer_has_the_time_of_the_service(table_client: TableClient) -> None:
@@ -49,13 +46,13 @@ def test_one_of_two_holds_it(table_client: TableClient) -> None:
     with pytest.raises(LeaseTaken, match="'one'"):
         other.acquire()
     with one.guard() as transaction:
-        transaction.put(Job("jobs", "a", 1))
+        transaction.upsert(Job("jobs", "a", 1))
     one.renew()
     one.release()
     assert not one.held
     other.acquire()
     with pytest.raises(LeaseLost), one.guard() as transaction:
-        transaction.put(Job("jobs", "a", 2))
+        transaction.upsert(Job("jobs", "a", 2))
     job = Table(table_client, Job).get(EntityKey("jobs", "a"))
     assert job == Job("jobs", "a", 1)
 
@@ -72,7 +69,7 @@ def test_a_holder_that_pauses_is_fenced(table_client: TableClient) -> None:
     other = Lease(table_client, KEY, seconds=30)
     assert other.acquire().token == 2
     with pytest.raises(LeaseLost), one.guard() as transaction:
-        transaction.put({"PartitionKey": "jobs", "RowKey": "late"})
+        transaction.upsert({"PartitionKey": "jobs", "RowKey": "late"})
     one.release()
     other.renew()
     assert [each["RowKey"] for each in table_client.list_entities()] == ["lease"]
@@ -115,7 +112,7 @@ async def test_an_asynchronous_lease(connection_string: str, table_client: Table
         async def work(own: AsyncLease[Job]) -> None:
             await asyncio.to_thread(watching.enough.wait, 30)
             async with own.guard() as transaction:
-                transaction.put(Job("jobs", "a", 1))
+                transaction.upsert(Job("jobs", "a", 1))
 
         await lease.run(work)
         assert await AsyncLease(client, KEY).acquire() is not None

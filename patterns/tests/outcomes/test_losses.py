@@ -45,7 +45,7 @@ def replace(table: Table[Bag]) -> None:
 
 
 def merge(table: Table[Bag]) -> None:
-    with table.partition() as partition:
+    with table.transaction() as partition:
         found = table.get(KEY)
         assert found is not None
         partition.update(found, N=1)
@@ -56,11 +56,11 @@ def blind_merge(table: Table[Bag]) -> None:
 
 
 def put(table: Table[Bag]) -> None:
-    table.put(bag(N=1))
+    table.upsert(bag(N=1))
 
 
 def transaction(table: Table[Bag]) -> None:
-    with table.partition() as partition:
+    with table.transaction() as partition:
         partition.insert(bag(N=1))
         partition.insert(Bag(PartitionKey="p", RowKey="other"))
 
@@ -76,7 +76,7 @@ def delete_read(table: Table[Bag]) -> None:
 
 
 def delete_all(table: Table[Bag]) -> None:
-    with table.partition() as partition:
+    with table.transaction() as partition:
         partition.delete(KEY)
         partition.delete(EntityKey("p", "other"))
 
@@ -113,7 +113,7 @@ def test_a_write_ends_right(
         table_client.create_entity({"PartitionKey": "p", "RowKey": "other"})
     transport = LossyTransport([Loss.NONE] * before + [loss])
     with client_of(transport) as client:
-        operation(Table(client, policy=FAST))
+        operation(Table(client, Bag, policy=FAST))
     rows: dict[str, Any] = {each["RowKey"]: each for each in table_client.list_entities()}
     assert rows.get("r", {}).get("N") == count
     assert len(transport.methods) <= before + 4, "one write, one read, one write at most; a delete of several reads all"
@@ -124,12 +124,12 @@ async def test_an_asynchronous_write_ends_right(connection_string: str, table_cl
     transport = AsyncLossyTransport([loss])
     client = AsyncTableClient.from_connection_string(connection_string, table_client.table_name, transport=transport)
     async with client:
-        table = AsyncTable(client, policy=FAST)
+        table = AsyncTable(client, Bag, policy=FAST)
         await table.insert(bag(N=1))
         with pytest.raises(Exists):
             await table.insert(bag(N=2))
         assert (await table.update(KEY, lambda each: Bag({**each, "N": 3})))["N"] == 3
-        async with table.partition() as partition:
+        async with table.transaction() as partition:
             partition.merge(KEY, M=4)
         assert await table.get(KEY) == bag(N=3, M=4)
         assert await table.delete(KEY) is True

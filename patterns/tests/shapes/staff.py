@@ -1,33 +1,28 @@
 """Classes that the tests of links and copies share: a department has copies of its manager and of its deputy."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
-from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns import Column, column, entity, partition, row
 from lazulite_patterns.keys import integer, literal, text
 from lazulite_patterns.shapes import Copied, Ref
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Employee:
-    site: Annotated[str, Partition()]
-    id: Annotated[int, Row(literal("emp"), integer(4))]
-    name: str
-    age: int | None = None
-    unit: str | None = None
+    site: Column[str] = partition()
+    id: Column[int] = row(literal("emp"), integer(4))
+    name: Column[str]
+    age: Column[int | None] = column(default=None)
+    unit: Column[str | None] = column(default=None)
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Department:
-    site: Annotated[str, Partition()]
-    name: Annotated[str, Row(literal("dept"), text())]
-    manager: int | None = None
-    deputy: int | None = None
-    manager_name: str | None = None
-    manager_age: int | None = None
-    deputy_name: str | None = None
+    site: Column[str] = partition()
+    name: Column[str] = row(literal("dept"), text())
+    manager: Column[int | None] = column(default=None)
+    deputy: Column[int | None] = column(default=None)
+    manager_name: Column[str | None] = column(default=None)
+    manager_age: Column[int | None] = column(default=None)
+    deputy_name: Column[str | None] = column(default=None)
 
 
 manages = Ref(Department, Employee, site="site", id="manager")

@@ -1,19 +1,19 @@
 """Copies along links, on the service."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import Column, EntityValueError, SchemaError, column, entity, partition, row
 from lazulite_patterns.aio.shapes import Copies as AsyncCopies
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import EntityValueError, Partition, Row, SchemaError, entity
 from lazulite_patterns.outcomes import Absent, Exists
 from lazulite_patterns.shapes import Copied, Copies, Ref, Referred
 from lazulite_patterns.shapes.protocols.copies import CopiesProtocol
@@ -91,14 +91,13 @@ def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> N
         staff.update(ANN, lambda each: replace(each, id=7))
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Note:
-    site: Annotated[str, Partition()]
-    id: Annotated[str, Row()]
-    about: str
-    about_id: int | None = None
-    text: str | None = None
+    site: Column[str] = partition()
+    id: Column[str] = row()
+    about: Column[str]
+    about_id: Column[int | None] = column(default=None)
+    text: Column[str | None] = column(default=None)
 
 
 def test_links_lead_out_of_a_partition_but_copies_do_not(table_client: TableClient) -> None:

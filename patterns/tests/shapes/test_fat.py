@@ -10,11 +10,11 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lazulite_patterns import EntityFormatError, EntityValueError
 from lazulite_patterns.aio.shapes import Fat as AsyncFat
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import EntityKey, Properties
-from lazulite_patterns.entities import EntityFormatError, EntityValueError
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Absent, Exists
 from lazulite_patterns.shapes import Fat, Inconsistent

@@ -5,8 +5,7 @@ import io
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from azure.data.tables import TableClient
@@ -16,6 +15,7 @@ from azure.storage.blob.aio import ContainerClient as AsyncContainerClient
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite_patterns import Column, EntityFormatError, Index, column, entity, partition, row
 from lazulite_patterns.aio.shapes import Large as AsyncLarge
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
@@ -23,9 +23,7 @@ from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.failpoints import Failpoints
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import EntityFormatError, Json, Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Absent, Conflict, Exists, Policy, Unavailable
 from lazulite_patterns.shapes import BlobReference, Inconsistent, Large
 from lazulite_patterns.shapes.protocols.large import LargeProtocol, Upload
@@ -34,6 +32,7 @@ from lazulite_patterns.shapes.protocols.references import Owner
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation import Crash, Fault, FaultAt, every_fault
 
+from ..declared import indexed
 from .support import QUICK, counting, empty, later
 
 KIB = 1024
@@ -41,12 +40,11 @@ KEY = EntityKey("Sales", "jones")
 
 
 @entity(type="LargeEmployee")
-@dataclass(frozen=True)
 class Employee:
-    department: Annotated[str, Partition()]
-    name: Annotated[str, Row()]
-    email: str = ""
-    photo: Annotated[BlobReference | None, Json()] = None
+    department: Column[str] = partition()
+    name: Column[str] = row()
+    email: Column[str] = column(default="")
+    photo: Column[BlobReference | None] = column(form="json", default=None)
 
 
 JONES = Employee("Sales", "jones", "jones@contoso.com")
@@ -65,7 +63,7 @@ def names(container: ContainerClient) -> list[str]:
 def test_octets_of_any_length_are_read_as_they_were_written(
     table_client: TableClient, container_client: ContainerClient, length: int, stream: bool
 ) -> None:
-    staff = Table(table_client, Employee, indexes=[Index("email", "email")])
+    staff = indexed(Employee, [Index("email", "email")], lambda: Table(table_client, Employee))
     photos = Large(staff, container_client, "photo")
     data = octets(length)
     given = io.BytesIO(b"skipped" + data) if stream else data
@@ -83,13 +81,13 @@ def test_octets_of_any_length_are_read_as_they_were_written(
     file.seek(4)
     assert photos.save(JONES, file) is True
     assert file.getvalue() == b"head" + data
-    assert [each.photo for each in staff.by("email", "jones@contoso.com")] == [reference]
+    assert [each.photo for each in staff.by(email="jones@contoso.com")] == [reference]
     photos.put(KEY, b"new")
     assert len(names(container_client)) == 1, "the blob of before is deleted"
     assert photos.delete(KEY) is True
     assert (photos.delete(KEY), photos.get(KEY), photos.save(KEY, file)) == (False, None, False)
     assert names(container_client) == []
-    assert list(staff.by("email", "jones@contoso.com")) == []
+    assert list(staff.by(email="jones@contoso.com")) == []
 
 
 def test_other_writes_keep_the_blob(table_client: TableClient, container_client: ContainerClient) -> None:
@@ -114,7 +112,7 @@ def test_other_writes_keep_the_blob(table_client: TableClient, container_client:
 
 
 def test_bags_have_them_too(table_client: TableClient, container_client: ContainerClient) -> None:
-    photos = Large(Table(table_client), container_client, "Photo")
+    photos = Large(Table(table_client, Bag), container_client, "Photo")
     photos.insert(Bag(PartitionKey="p", RowKey="r", Name="Ann"), b"photo")
     found = photos.get(EntityKey("p", "r"))
     assert found is not None
@@ -140,7 +138,7 @@ LONG = EntityKey("\u4e2d" * 512, "x" * 1024)
 
 
 def test_keys_of_any_length_have_blobs(table_client: TableClient, container_client: ContainerClient) -> None:
-    photos = Large(Table(table_client), container_client, "Photo")
+    photos = Large(Table(table_client, Bag), container_client, "Photo")
     for key in (LONG, EntityKey("", ""), EntityKey("a.", "b..c %2F é")):
         photos.insert(Bag(PartitionKey=key.partition_key, RowKey=key.row_key), b"photo")
         found = photos.get(key)
@@ -149,7 +147,7 @@ def test_keys_of_any_length_have_blobs(table_client: TableClient, container_clie
     table_client.delete_entity(*LONG)
     table_client.delete_entity("", "")
     assert photos.collect() == 0, "they are too young"
-    assert Large(Table(table_client), container_client, "Photo", ambient=Ambient(utc_now=later)).collect() == 2
+    assert Large(Table(table_client, Bag), container_client, "Photo", ambient=Ambient(utc_now=later)).collect() == 2
     assert len(names(container_client)) == 1
 
 
@@ -276,7 +274,7 @@ def test_a_writer_that_loses_takes_the_row_of_the_winner(
 
 
 def test_blobs_of_others_stay(table_client: TableClient, container_client: ContainerClient) -> None:
-    staff = Table(table_client)
+    staff = Table(table_client, Bag)
     late = Ambient(utc_now=later)
     photos, scans = (Large(staff, container_client, name, ambient=late) for name in ("Photo", "Scan"))
     photos.insert(Bag(PartitionKey="p", RowKey="r"), b"photo")
@@ -318,7 +316,7 @@ def test_damage_is_named(table_client: TableClient, container_client: ContainerC
 def test_the_auditor_finds_blobs_that_no_entity_names(
     table_client: TableClient, container_client: ContainerClient
 ) -> None:
-    staff = Table(table_client)
+    staff = Table(table_client, Bag)
     photos, scans = (Large(staff, container_client, name) for name in ("Photo", "Scan"))
     orphan = photos.insert(Bag(PartitionKey="p", RowKey="r"), b"photo")
     photos.insert(Bag(PartitionKey="p", RowKey="s"), b"photo")
@@ -336,7 +334,7 @@ def test_the_auditor_finds_blobs_that_no_entity_names(
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient, container_client: ContainerClient) -> None:
     count = counting()
-    photos = Large(Table(table_client), container_client, "photo", ambient=Ambient(failpoints=count))
+    photos = Large(Table(table_client, Bag), container_client, "photo", ambient=Ambient(failpoints=count))
     bad: list[Callable[[], Any]] = [
         lambda: photos.insert(Bag(PartitionKey="p/q", RowKey="r"), b""),
         lambda: photos.put(EntityKey("p/q", "r"), b""),
@@ -348,7 +346,7 @@ def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient, cont
         with pytest.raises(ValueError):  # noqa: PT011 - of several kinds
             each()
     with pytest.raises(ValueError, match="270 seconds"):
-        Large(Table(table_client), container_client, "Photo", policy=Policy(deadline_seconds=270))
+        Large(Table(table_client, Bag), container_client, "Photo", policy=Policy(deadline_seconds=270))
     assert count.count == 0
 
 

@@ -8,11 +8,11 @@ import pytest
 from azure.data.tables import EntityProperty, TableClient
 from azure.storage.blob import ContainerClient
 
+from lazulite_patterns import EntityValueError
 from lazulite_patterns.bulk import load
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.shapes import Fat, Large, Tail, Wide
 from lazulite_patterns.streams import Event, Stream
@@ -37,7 +37,7 @@ def test_a_value_is_rejected_before_a_request(
     table_client: TableClient, container_client: ContainerClient, value: object
 ) -> None:
     ambient = Ambient(failpoints=NoWrites())
-    table = Table(table_client, ambient=ambient)
+    table = Table(table_client, Bag, ambient=ambient)
     bag = Bag(PartitionKey="p", RowKey="r", Wrong=value)
     calls: list[Callable[[], Any]] = [
         lambda: table.insert(bag),
@@ -55,6 +55,6 @@ def test_a_value_is_rejected_before_a_request(
 
 def test_a_load_goes_on_after_rows_with_wrong_values(table_client: TableClient) -> None:
     rows = [Bag(PartitionKey="p", RowKey=str(number), Wrong=value) for number, value in enumerate(VALUES)]
-    report = load(Table(table_client), [*rows, Bag(PartitionKey="p", RowKey="good")])
+    report = load(Table(table_client, Bag), [*rows, Bag(PartitionKey="p", RowKey="good")])
     assert [each.number for each in report.failures] == list(range(len(VALUES)))
     assert [each["RowKey"] for each in table_client.list_entities()] == ["good"]

@@ -1,9 +1,7 @@
 """A table for each period, on the service."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
-from typing import Annotated
 from uuid import uuid4
 
 import pytest
@@ -12,12 +10,10 @@ from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite_patterns import Column, QueryError, columns, entity, partition, row
 from lazulite_patterns.aio.shapes import Periods as AsyncPeriods
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.entities import Partition, Row, entity
-from lazulite_patterns.entities.conditions import QueryError, columns
-from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Exists
 from lazulite_patterns.shapes import PeriodExpired, Periods
 from lazulite_patterns.shapes.protocols.periods import Every, Names
@@ -30,11 +26,10 @@ NOON = datetime(2014, 7, 31, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Login:
-    user: Annotated[str, Partition()]
-    number: Annotated[int, Row(integer(4))]
+    user: Column[str] = partition()
+    number: Column[int] = row(width=4)
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EntityProperty, TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.aio.shapes import Series as AsyncSeries
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
-from lazulite_patterns.entities import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.shapes import Series

@@ -8,9 +8,9 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lazulite_patterns import EntityValueError
 from lazulite_patterns.aio.shapes import Tail as AsyncTail
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.shapes import Tail
 from lazulite_patterns.shapes.protocols.tail import TailProtocol, every_time
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault

@@ -6,11 +6,11 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lazulite_patterns import EntityValueError
 from lazulite_patterns.aio.shapes import Wide as AsyncWide
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import EntityKey, Properties
-from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.outcomes import Absent, Exists, Rejected
 from lazulite_patterns.shapes import Inconsistent, Wide
 from lazulite_patterns.shapes.protocols.wide import Sizes, WideProtocol

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from azure.data.tables import EdmType, EntityProperty, TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import Column, entity, partition, row
 from lazulite_patterns.aio.streams import Stream as AsyncStream
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.keys import literal, text
 from lazulite_patterns.outcomes import Conflict
@@ -21,12 +20,11 @@ from lazulite_patterns.table.transaction import Transaction
 from lazulite_patterns_simulation import Fault, FaultAt
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Balance:
-    account: Annotated[str, Partition()]
-    name: Annotated[str, Row(literal("balance"), text())]
-    cents: int
+    account: Column[str] = partition()
+    name: Column[str] = row(literal("balance"), text())
+    cents: Column[int]
 
 
 def rows(client: TableClient) -> dict[str, dict[str, Any]]:
@@ -76,7 +74,7 @@ def test_a_projection_is_of_the_same_transaction(table_client: TableClient) -> N
     stream = Stream(table_client, "ann", Balance)
 
     def paid(cents: int) -> Callable[[Transaction[Balance], int], None]:
-        return lambda transaction, version: transaction.put(Balance("ann", "main", cents))
+        return lambda transaction, version: transaction.upsert(Balance("ann", "main", cents))
 
     stream.append([Event({"Cents": 500})], project=paid(500))
     with pytest.raises(WrongVersion):

@@ -2,37 +2,35 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Annotated
 from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient, UpdateMode
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import Busy, Column, EntityValueError, Index, entity, partition, row
 from lazulite_patterns.aio.auditing import audit as audit_async
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects import ambient as ambient_module
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.entities import EntityValueError, Partition, Row, entity
-from lazulite_patterns.indexes import Busy, Index
 from lazulite_patterns.indexes import check as kinds
-from lazulite_patterns.keys import integer
 from lazulite_patterns.table.check import UNREADABLE
 from lazulite_patterns.table.table import Table
 
+from ..declared import indexed
 
-@entity()
-@dataclass(frozen=True)
+
+@entity
 class Person:
-    department: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(4))]
-    email: str | None
-    last: str
-    age: int
+    department: Column[str] = partition()
+    id: Column[int] = row(width=4)
+    email: Column[str | None]
+    last: Column[str]
+    age: Column[int]
 
 
 PEOPLE = [Person("IT", number, f"p{number}@contoso.com", f"Jones {number}", 20 + number) for number in range(6)]
@@ -56,7 +54,7 @@ def declared(ages: TableClient) -> list[Index]:
 
 
 def table(client: TableClient, ages: TableClient, ambient: Ambient | None = None) -> Table[Person]:
-    return Table(client, Person, indexes=declared(ages), clients=[ages], ambient=ambient)
+    return indexed(Person, declared(ages), lambda: Table(client, Person, clients=[ages], ambient=ambient))
 
 
 def damage(client: TableClient, ages: TableClient) -> None:
@@ -103,8 +101,8 @@ def test_each_damage_is_found_and_repaired(table_client: TableClient, ages: Tabl
     for _ in range(2):  # A claim may be deleted first, and its entry inserted by the second audit.
         list(audit(later, repair=True))
     assert counted(list(audit(later))) == Counter({kinds.TWICE: 1, UNREADABLE: 1})
-    assert [each.id for each in staff.by("email", "p5@contoso.com")] == [5]
-    assert [each.id for each in staff.by("email", "other@contoso.com")] == [2]
+    assert [each.id for each in staff.by(email="p5@contoso.com")] == [5]
+    assert [each.id for each in staff.by(email="other@contoso.com")] == [2]
     staff.update(PEOPLE[3], lambda each: replace(each, email=None))
     staff.client.delete_entity("IT", "no number")
     assert list(audit(later)) == []
@@ -121,7 +119,7 @@ async def test_asynchronous_programs_audit_too(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client,
         AsyncTableClient.from_connection_string(connection_string, ages.table_name) as others,
     ):
-        many = AsyncTable(client, Person, indexes=declared(ages), clients=[others], ambient=LATER)
+        many = indexed(Person, declared(ages), lambda: AsyncTable(client, Person, clients=[others], ambient=LATER))
         assert counted([each async for each in audit_async(many)]) == EXPECTED
         for _ in range(2):
             assert [each async for each in audit_async(many, repair=True)]
@@ -139,7 +137,7 @@ def test_a_value_that_no_entry_can_have_is_a_finding(table_client: TableClient, 
     with pytest.raises(EntityValueError, match="email"):
         staff.merge(PEOPLE[1], email="a\nb")
     staff.update(PEOPLE[0], lambda each: replace(each, email="good"))
-    assert [each.id for each in staff.by("email", "good")] == [0]
+    assert [each.id for each in staff.by(email="good")] == [0]
     table_client.update_entity({"PartitionKey": "IT", "RowKey": "0000", "email": "line1\nline2"})
     assert staff.delete(PEOPLE[0])
 

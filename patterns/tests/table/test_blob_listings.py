@@ -1,9 +1,8 @@
 """Listings in blobs, on the service."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 from urllib.parse import unquote
 
 import pytest
@@ -14,6 +13,17 @@ from azure.storage.blob import ContainerClient
 from azure.storage.blob.aio import ContainerClient as AsyncContainerClient
 from azure.storage.queue import QueueClient
 
+from lazulite_patterns import (
+    Column,
+    EntityFormatError,
+    EntityValueError,
+    Listing,
+    SchemaError,
+    column,
+    entity,
+    partition,
+    row,
+)
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
@@ -21,9 +31,8 @@ from lazulite_patterns.effects.blobs import BlobGet, BlobPut, text_of
 from lazulite_patterns.effects.effect import Effect, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import EntityFormatError, EntityValueError, Partition, Row, SchemaError, entity
-from lazulite_patterns.indexes import Listing, list_blobs, lists
 from lazulite_patterns.indexes import check as kinds
+from lazulite_patterns.indexes import list_blobs, lists
 from lazulite_patterns.indexes.entries import Entry
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.table import Table
@@ -31,16 +40,17 @@ from lazulite_patterns.transactions import IndexTask
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns_simulation import Simulation
 
+from ..declared import indexed
+
 LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Person:
-    department: Annotated[str, Partition()]
-    name: Annotated[str, Row()]
-    city: str | None
-    street: str = "A/B 1"
+    department: Column[str] = partition()
+    name: Column[str] = row()
+    city: Column[str | None]
+    street: Column[str] = column(default="A/B 1")
 
 
 KEY = EntityKey("Sales", "ann")
@@ -53,10 +63,10 @@ def declared(container: str) -> Listing:
 
 def table(client: TableClient, container: ContainerClient, ambient: Ambient | None = None) -> Table[Person]:
     quick, indexes = Policy(first_wait_seconds=0.001), [declared(container.container_name)]
-    return Table(client, Person, indexes=indexes, clients=[container], ambient=ambient, policy=quick)
+    return indexed(Person, indexes, lambda: Table(client, Person, clients=[container], ambient=ambient, policy=quick))
 
 
-def names(found: Iterator[Person]) -> list[str]:
+def names(found: Iterable[Person]) -> list[str]:
     return sorted(each.name for each in found)
 
 
@@ -66,16 +76,16 @@ def test_every_write_keeps_the_lists(table_client: TableClient, container_client
         staff.insert(each)
     container_client.upload_blob(f"{table_client.table_name}/=XX", b"of another program")
     container_client.upload_blob("other/blob", b"")
-    assert names(staff.by("city", "Rome", "A/B 1")) == names(staff.by("city", "Rome")) == ["ann", "bob"]
-    assert names(staff.by("city", "Ro", prefix=True)) == ["ann", "bob"]
-    assert names(staff.by("city", "Rome", "A", prefix=True)) == ["ann", "bob"]
-    assert names(staff.by("city", "Rom")) == names(staff.by("city", "Rome", "A.", prefix=True)) == []
+    assert names(staff.by(city="Rome", street="A/B 1")) == names(staff.by(city="Rome")) == ["ann", "bob"]
+    assert names(staff.by(Person.city.starts_with("Ro"))) == ["ann", "bob"]
+    assert names(staff.by(Person.street.starts_with("A"), city="Rome")) == ["ann", "bob"]
+    assert names(staff.by(city="Rom")) == names(staff.by(Person.street.starts_with("A."), city="Rome")) == []
     staff.update(ANN, lambda each: replace(each, city="Oslo"))
     staff.merge(BOB, street="C 2")
-    assert names(staff.by("city", "Oslo")) == ["ann", "cat"]
-    assert names(staff.by("city", "Rome", "C 2")) == ["bob"]
-    staff.put(replace(BOB, city=None))
-    assert names(staff.by("city", "", prefix=True)) == ["ann", "cat"]
+    assert names(staff.by(city="Oslo")) == ["ann", "cat"]
+    assert names(staff.by(city="Rome", street="C 2")) == ["bob"]
+    staff.upsert(replace(BOB, city=None))
+    assert names(staff.by(Person.city.starts_with(""))) == ["ann", "cat"]
     (own,) = [each for each in container_client.list_blobs() if "_Index" in each.name]
     assert text_of(own.name.partition("/")[2]) == "_Index!city!Oslo!A.\ufffdB 1"
     assert unquote(own.name) == own.name, "it needs no escape in a URL"
@@ -89,13 +99,15 @@ def test_every_write_keeps_the_lists(table_client: TableClient, container_client
 def test_a_worker_of_a_queue_writes_the_lists(
     table_client: TableClient, container_client: ContainerClient, queue_client: QueueClient
 ) -> None:
-    listing = Listing("city", "city", place="blob", container=container_client.container_name, eventual=True)
-    staff = Table(table_client, Person, indexes=[listing], clients=[container_client], queue=queue_client)
+    listing = Listing(
+        "city", "city", place="blob", container=container_client.container_name, queue=queue_client.queue_name
+    )
+    staff = indexed(Person, [listing], lambda: Table(table_client, Person, clients=[container_client, queue_client]))
     staff.insert(ANN)
     assert list(container_client.list_blobs()) == []
     with Tasks(queue_client, [IndexTask(staff)]) as tasks:
         assert tasks.drain() == 1
-        assert names(staff.by("city", "Rome")) == ["ann"]
+        assert names(staff.by(city="Rome")) == ["ann"]
         staff.delete(ANN)
         tasks.drain()
     assert list(container_client.list_blobs()) == []
@@ -109,7 +121,7 @@ def test_the_auditor_puts_an_entity_into_its_list(table_client: TableClient, con
     assert [each.kind for each in audit(staff)] == [kinds.NO_ENTRY]
     assert [each.repaired for each in audit(table(table_client, container_client, LATER), repair=True)] == [True]
     assert list(audit(staff)) == []
-    assert names(staff.by("city", "Rome")) == ["ann"]
+    assert names(staff.by(city="Rome")) == ["ann"]
 
 
 def test_the_auditor_takes_entities_out_of_lists(table_client: TableClient, container_client: ContainerClient) -> None:
@@ -126,7 +138,7 @@ def test_the_auditor_takes_entities_out_of_lists(table_client: TableClient, cont
     assert [each.detail for each in found] == ["('IT', 'cat')", "('Sales', 'ann')"]
     assert [each.repaired for each in audit(later, repair=True)] == [True, True]
     assert list(audit(staff)) == []
-    assert names(staff.by("city", "Rome")) == ["bob"]
+    assert names(staff.by(city="Rome")) == ["bob"]
     assert len([each for each in container_client.list_blobs() if "_Index" in each.name]) == 1, "Oslo has no list"
 
 
@@ -138,12 +150,12 @@ def test_a_damaged_list_is_deleted_and_written_anew(
     (blob,) = container_client.list_blobs()
     container_client.upload_blob(blob.name, b"[", overwrite=True)
     with pytest.raises(EntityFormatError):
-        names(staff.by("city", "Rome"))
+        names(staff.by(city="Rome"))
     assert [(each.kind, each.repaired) for each in audit(staff, repair=True)] == [(kinds.DAMAGED_LIST, False)]
     found = [*audit(later, repair=True), *audit(later, repair=True)]
     assert [(each.kind, each.repaired) for each in found] == [(kinds.DAMAGED_LIST, True), (kinds.NO_ENTRY, True)]
     assert list(audit(staff)) == []
-    assert names(staff.by("city", "Rome")) == ["ann"]
+    assert names(staff.by(city="Rome")) == ["ann"]
 
 
 def test_wrong_listings_and_values_are_rejected(table_client: TableClient, container_client: ContainerClient) -> None:
@@ -151,7 +163,7 @@ def test_wrong_listings_and_values_are_rejected(table_client: TableClient, conta
         with pytest.raises(SchemaError):
             Listing("city", "city", **wrong)  # type: ignore[arg-type] # it is the point
     with pytest.raises(ValueError, match="no client of the container lists"):
-        Table(table_client, Person, indexes=[declared("lists")])
+        indexed(Person, [declared("lists")], lambda: Table(table_client, Person))
     staff = table(table_client, container_client)
     with pytest.raises(EntityValueError, match="too long"):
         staff.insert(replace(ANN, city="€" * 120))
@@ -159,7 +171,7 @@ def test_wrong_listings_and_values_are_rejected(table_client: TableClient, conta
     with pytest.raises(Rejected, match="ContainerNotFound"):
         staff.insert(ANN)
     with pytest.raises((Rejected, ResourceNotFoundError)):
-        names(staff.by("city", "Rome"))
+        names(staff.by(city="Rome"))
     container_client.create_container()
 
 
@@ -171,12 +183,12 @@ async def test_asynchronous_programs_have_the_same(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client,
         AsyncContainerClient.from_connection_string(connection_string, container) as blobs,
     ):
-        staff = AsyncTable(client, Person, indexes=[declared(container)], clients=[blobs])
+        staff = indexed(Person, [declared(container)], lambda: AsyncTable(client, Person, clients=[blobs]))
         await staff.insert(ANN)
         await staff.insert(BOB)
         await staff.merge(ANN, city="Oslo")
-        assert [each.name async for each in staff.by("city", "Rome")] == ["bob"]
-        assert [each.name async for each in staff.by("city", "Oslo")] == ["ann"]
+        assert [each.name async for each in staff.by(city="Rome")] == ["bob"]
+        assert [each.name async for each in staff.by(city="Oslo")] == ["ann"]
 
 
 PLACE = Entry("t", EntityKey("v", "d"), listed=True, container="c")

@@ -1,41 +1,38 @@
 """Indexes with copies, on the service."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import Column, Index, QueryError, SchemaError, column, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import Int32, Name, Partition, Row, SchemaError, entity
-from lazulite_patterns.entities.conditions import QueryError
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.indexes.entries import PENDING
-from lazulite_patterns.indexes.lookup import Copied
-from lazulite_patterns.keys import integer
+from lazulite_patterns.indexes.lookup import FieldCopies
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 
+from ..declared import indexed
 
-@entity()
-@dataclass(frozen=True)
+
+@entity
 class Person:
-    department: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(4))]
-    email: str | None
-    age: Annotated[int, Int32, Name("Age")] = 30
-    salary: int = 2**40
-    notes: str = ""
+    department: Column[str] = partition()
+    id: Column[int] = row(width=4)
+    email: Column[str | None]
+    age: Column[int] = column(form="int32", name="Age", default=30)
+    salary: Column[int] = column(default=2**40)
+    notes: Column[str] = column(default="")
 
 
 ANN = Person("Sales", 1, "ann@contoso.com")
@@ -48,15 +45,15 @@ DECLARED = [
 
 @pytest.fixture
 def staff(table_client: TableClient) -> Table[Person]:
-    return Table(table_client, Person, indexes=DECLARED)
+    return indexed(Person, DECLARED, lambda: Table(table_client, Person))
 
 
 def check(staff: Table[Person], *everyone: Person) -> None:
     """Each copy is that of the entity, and nothing is left behind."""
     for each in everyone:
         key = EntityKey(each.department, f"{each.id:04d}")
-        assert list(staff.copied("mail", each.email)) == [Copied(key, {"age": each.age, "salary": each.salary})]
-        assert Copied(key, {"email": each.email}) in list(staff.copied("age", each.age, partition_key="Sales"))
+        assert list(staff.by(email=each.email).copies()) == [FieldCopies(key, {"age": each.age, "salary": each.salary})]
+        assert FieldCopies(key, {"email": each.email}) in list(staff.by(age=each.age, department="Sales").copies())
     rows = list(staff.client.list_entities())
     assert len(rows) == 3 * len(everyone)
     assert not any(each.get(PENDING) for each in rows)
@@ -75,7 +72,7 @@ def test_copies_are_those_of_the_entity(staff: Table[Person]) -> None:
     check(staff, ann, bob)
     staff.merge(BOB, email="b@contoso.com")
     check(staff, ann, replace(bob, email="b@contoso.com"))
-    with staff.partition() as partition:
+    with staff.transaction() as partition:
         partition.merge(ANN, salary=1)
         partition.delete(BOB)
     check(staff, replace(ann, salary=1))
@@ -86,14 +83,14 @@ def test_copies_are_those_of_the_entity(staff: Table[Person]) -> None:
 def test_wrong_indexes_and_look_ups(staff: Table[Person]) -> None:
     for wrong in (
         lambda: Index("a", "email", unique=True, copy=["age"]),
-        lambda: Table(staff.client, Person, indexes=[Index("a", "email", copy=["id"])]),
-        lambda: Table(staff.client, Person, indexes=[Index("a", "email", copy=["no"])]),
+        lambda: indexed(Person, [Index("a", "email", copy=["id"])], lambda: Table(staff.client, Person)),
+        lambda: indexed(Person, [Index("a", "email", copy=["no"])], lambda: Table(staff.client, Person)),
     ):
         with pytest.raises(SchemaError):
             wrong()
-    plain = Table(staff.client, Person, indexes=[Index("plain", "email")])
-    with pytest.raises(QueryError, match="no copies"):
-        list(plain.copied("plain", "x"))
+    plain = indexed(Person, [Index("plain", "email")], lambda: Table(staff.client, Person))
+    with pytest.raises(QueryError, match="no index with copies"):
+        list(plain.by(email="x").copies())
 
 
 def test_a_crash_leaves_a_mark_which_the_reader_and_the_auditor_resolve(staff: Table[Person]) -> None:
@@ -101,13 +98,15 @@ def test_a_crash_leaves_a_mark_which_the_reader_and_the_auditor_resolve(staff: T
     quick = Policy(first_wait_seconds=0.001)
     later = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
     changed = replace(ANN, salary=7, age=50)
-    auditor = Table(staff.client, Person, indexes=DECLARED, ambient=later)
+    auditor = indexed(Person, DECLARED, lambda: Table(staff.client, Person, ambient=later))
 
     def attempt(fault: FaultAt) -> None:
         for each in list(staff.client.list_entities()):
             staff.client.delete_entity(each)
         staff.insert(ANN)
-        broken = Table(staff.client, Person, indexes=DECLARED, ambient=Ambient(failpoints=fault), policy=quick)
+        broken = indexed(
+            Person, DECLARED, lambda: Table(staff.client, Person, ambient=Ambient(failpoints=fault), policy=quick)
+        )
         if fault.fault is Fault.BUSY:  # It waits for three seconds; the simulation has it.
             return
         try:
@@ -116,7 +115,7 @@ def test_a_crash_leaves_a_mark_which_the_reader_and_the_auditor_resolve(staff: T
             found = staff.get(ANN)
             assert found in (ANN, changed)
             assert found is not None
-            assert [each.fields["salary"] for each in staff.copied("mail", ANN.email)] == [found.salary]
+            assert [each.fields["salary"] for each in staff.by(email=ANN.email).copies()] == [found.salary]
             findings = list(audit(auditor, repair=True))
             assert {each.kind for each in findings} <= {kinds.OLD_MARK}
             assert list(audit(auditor)) == []
@@ -132,18 +131,18 @@ def test_the_auditor_finds_a_copy_that_another_program_changed(staff: Table[Pers
     staff.client.update_entity({"PartitionKey": "Sales", "RowKey": "0001", "Age": 77})
     found = [each.kind for each in audit(staff, repair=True)]
     assert sorted(found) == sorted([kinds.OTHER_COPY, kinds.NO_FIT, kinds.NO_ENTRY])
-    assert [each.fields["age"] for each in staff.copied("mail", ANN.email)] == [77]
+    assert [each.fields["age"] for each in staff.by(email=ANN.email).copies()] == [77]
 
 
 def test_costs_are_those_of_the_page(table_client: TableClient) -> None:
     count = FaultAt(-1, Fault.BUSY)
-    staff = Table(table_client, Person, indexes=DECLARED[:1], ambient=Ambient(failpoints=count))
+    staff = indexed(Person, DECLARED[:1], lambda: Table(table_client, Person, ambient=Ambient(failpoints=count)))
     steps: list[Callable[[], object]] = [
         lambda: staff.insert(ANN),
         lambda: staff.update(ANN, lambda each: replace(each, salary=1)),
         lambda: staff.update(ANN, lambda each: replace(each, email="x")),
         lambda: staff.merge(ANN, notes="new"),
-        lambda: list(staff.copied("mail", "x")),
+        lambda: list(staff.by(email="x").copies()),
         lambda: staff.delete(ANN),
     ]
     found = []
@@ -170,9 +169,9 @@ async def test_asynchronous_programs_have_the_same(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client,
         AsyncTableClient.from_connection_string(connection_string, others.table_name) as entries,
     ):
-        staff = AsyncTable(client, Person, indexes=declared, clients=[entries])
+        staff = indexed(Person, declared, lambda: AsyncTable(client, Person, clients=[entries]))
         await staff.insert(ANN)
         await staff.update(ANN, lambda each: replace(each, age=31))
-        assert [each.fields async for each in staff.copied("mail", ANN.email)] == [{"age": 31}]
+        assert [each.fields async for each in staff.by(email=ANN.email).copies()] == [{"age": 31}]
         assert await staff.delete(ANN)
     assert list(others.list_entities()) == []

@@ -4,26 +4,25 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from random import Random
-from typing import Annotated
 from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient
 
+from lazulite_patterns import Busy, Column, Index, Listing, NotUnique, column, entity, partition, row
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Crash
-from lazulite_patterns.entities import Partition, Row, entity
-from lazulite_patterns.indexes import Busy, Index, Listing, NotUnique
 from lazulite_patterns.indexes import check as kinds
-from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy, Unavailable
 from lazulite_patterns.table.table import Table
+
+from ..declared import indexed
 
 WRITERS = 8
 ROUNDS = 12
@@ -34,15 +33,14 @@ def later() -> datetime:
     return datetime.now(UTC) + timedelta(seconds=700)
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Person:
-    department: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(4))]
-    mail: str | None = None
-    city: str = "Rome"
-    team: str = "red"
-    salary: int = 0
+    department: Column[str] = partition()
+    id: Column[int] = row(width=4)
+    mail: Column[str | None] = column(default=None)
+    city: Column[str] = column(default="Rome")
+    team: Column[str] = column(default="red")
+    salary: Column[int] = column(default=0)
 
 
 DECLARED = [
@@ -86,7 +84,7 @@ def people(connection_string: str) -> Iterator[TableClient]:
 
 def test_each_entity_is_found_at_every_instant(people: TableClient) -> None:
     """Eight writers change four entities; polls look each entity up by what a read found, if no write was between."""
-    staff = Table(people, Person, indexes=DECLARED, policy=QUICK)
+    staff = indexed(Person, DECLARED, lambda: Table(people, Person, policy=QUICK))
     everyone = [Person("Sales" if number % 2 else "IT", number) for number in range(4)]
     for each in everyone:
         staff.insert(each)
@@ -96,7 +94,9 @@ def test_each_entity_is_found_at_every_instant(people: TableClient) -> None:
     def write(number: int) -> int:
         random = Random(number)
         killed = 0
-        writer = Table(people, Person, indexes=DECLARED, policy=QUICK, ambient=Ambient(failpoints=Kills(number)))
+        writer = indexed(
+            Person, DECLARED, lambda: Table(people, Person, policy=QUICK, ambient=Ambient(failpoints=Kills(number)))
+        )
         for _ in range(ROUNDS):
             city, team = random.choice(["Rome", "Oslo"]), random.choice(["red", "blue"])
             change = partial(replace, city=city, team=team, salary=random.randrange(3))
@@ -118,13 +118,15 @@ def test_each_entity_is_found_at_every_instant(people: TableClient) -> None:
                 assert before is not None
                 where = before.department
                 found = [
-                    list(staff.by("city", before.city)),
-                    list(staff.by("team", before.team)),
-                    list(staff.by("pay", before.salary, partition_key=where)),
-                    list(staff.by("teams", before.team)),
-                    list(staff.by("cities", before.city, partition_key=where)),
+                    list(staff.by(index="city", city=before.city)),
+                    list(staff.by(index="team", team=before.team)),
+                    list(staff.by(index="pay", salary=before.salary, department=where)),
+                    list(staff.by(index="teams", team=before.team)),
+                    list(staff.by(index="cities", city=before.city, department=where)),
                 ]
-                copies = {copied.key.row_key: copied.fields for copied in staff.copied("city", before.city)}
+                copies = {
+                    copied.key.row_key: copied.fields for copied in staff.by(index="city", city=before.city).copies()
+                }
                 if etag(staff.get(each)) == etag(before):
                     looked += 1
                     assert [before in one for one in found] == [True] * 5
@@ -139,7 +141,7 @@ def test_each_entity_is_found_at_every_instant(people: TableClient) -> None:
             ended.set()
         assert polling.result() > 0
     assert crashes > 5
-    auditor = Table(people, Person, indexes=DECLARED, ambient=Ambient(utc_now=later))
+    auditor = indexed(Person, DECLARED, lambda: Table(people, Person, ambient=Ambient(utc_now=later)))
     for _ in range(2):
         list(audit(auditor, repair=True))
     assert list(audit(auditor)) == []
@@ -153,7 +155,7 @@ def etag(found: Person | None) -> str:
 
 def test_one_of_32_claimants_wins_and_a_crashed_one_is_freed(people: TableClient) -> None:
     def claim(number: int, ambient: Ambient | None = None) -> bool:
-        staff = Table(people, Person, indexes=[UNIQUE], policy=QUICK, ambient=ambient)
+        staff = indexed(Person, [UNIQUE], lambda: Table(people, Person, policy=QUICK, ambient=ambient))
         try:
             staff.insert(Person("Ops", number, "one@contoso.com"))
         except (NotUnique, Busy):
@@ -174,14 +176,14 @@ def test_one_of_32_claimants_wins_and_a_crashed_one_is_freed(people: TableClient
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(claim, range(32)))
     assert won.count(True) == 1
-    Table(people, Person, indexes=[UNIQUE]).delete(Person("Ops", won.index(True)))
+    indexed(Person, [UNIQUE], lambda: Table(people, Person)).delete(Person("Ops", won.index(True)))
     with pytest.raises(Crash):
         claim(99, Ambient(failpoints=AfterTheClaim()))
     with ThreadPoolExecutor(8) as pool:
         assert not any(pool.map(claim, range(32))), "the crashed claim is young"
     # One after the other: clocks that are ahead would take claims from writers at work.
     assert [claim(number, Ambient(utc_now=later)) for number in range(4)] == [True, False, False, False]
-    staff = Table(people, Person, indexes=[UNIQUE], ambient=Ambient(utc_now=later))
-    assert [each.id for each in staff.by("mail", "one@contoso.com")] == [0]
+    staff = indexed(Person, [UNIQUE], lambda: Table(people, Person, ambient=Ambient(utc_now=later)))
+    assert [each.id for each in staff.by(mail="one@contoso.com")] == [0]
     assert staff.where(scan=True).count() == 1
     assert list(audit(staff)) == []

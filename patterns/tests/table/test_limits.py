@@ -1,8 +1,8 @@
 """A table rejects what the service would reject, before it is sent: also with the library's own property."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError
@@ -10,16 +10,17 @@ from azure.data.tables import TableClient
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lazulite_patterns import Column, EntityValueError, Index, column, entity, partition, row
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.tables import EntityKey, Write
-from lazulite_patterns.entities import EntityValueError, Extra, Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.limits import ENTITY_BYTES_MAX, PROPERTIES_MAX, entity_size
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.ring import NO_ID, RING, Ring
 from lazulite_patterns.table.table import Table
+
+from ..declared import indexed
 
 KEYS = {"PartitionKey": "p", "RowKey": "r"}
 KEY = EntityKey("p", "r")
@@ -63,11 +64,11 @@ def ring_size(writes: int) -> int:
 
 @pytest.mark.parametrize("marks", [0, 4])
 def test_a_bag_has_252_properties_with_the_library_s(table_client: TableClient, sent: Sent, marks: int) -> None:
-    table = Table(table_client, policy=Policy(marks=marks), ambient=Ambient(failpoints=sent))
+    table = Table(table_client, Bag, policy=Policy(marks=marks), ambient=Ambient(failpoints=sent))
     most = PROPERTIES_MAX - bool(marks)
     table.insert(several(most))
     assert len(table_client.get_entity("p", "r")) - 2 == PROPERTIES_MAX
-    for write in (table.insert, table.put):
+    for write in (table.insert, table.upsert):
         with pytest.raises(EntityValueError, match="253 properties, 252 are allowed"):
             write(several(most + 1))
     with pytest.raises(EntityValueError, match="253 properties, 252 are allowed"):
@@ -76,7 +77,7 @@ def test_a_bag_has_252_properties_with_the_library_s(table_client: TableClient, 
 
 
 def test_a_bag_has_1_mib_with_the_library_s_property(table_client: TableClient, sent: Sent) -> None:
-    table = Table(table_client, ambient=Ambient(failpoints=sent))
+    table = Table(table_client, Bag, ambient=Ambient(failpoints=sent))
     table.insert(large(ENTITY_BYTES_MAX - ring_size(1)))
     room = ENTITY_BYTES_MAX - ring_size(2)
     with pytest.raises(EntityValueError, match="1048577 bytes by the service's formula"):
@@ -88,12 +89,11 @@ def test_a_bag_has_1_mib_with_the_library_s_property(table_client: TableClient, 
 
 
 @entity(type="Open")
-@dataclass
 class Open:
-    club: Annotated[str, Partition()]
-    id: Annotated[str, Row()]
-    name: str = "ann"
-    more: Annotated[dict[str, object], Extra()] = field(default_factory=dict)
+    club: Column[str] = partition()
+    id: Column[str] = row()
+    name: Column[str] = column(default="ann")
+    more: Column[dict[str, object]] = column(form="extra", default_factory=dict)
 
 
 def more(count: int) -> dict[str, object]:
@@ -111,7 +111,7 @@ def test_properties_of_another_program_count(table_client: TableClient, sent: Se
 
 def test_an_indexed_merge_counts_what_is_there(table_client: TableClient, sent: Sent) -> None:
     index = Index("name", "name", within_partition=True)
-    table = Table(table_client, Open, indexes=[index], ambient=Ambient(failpoints=sent))
+    table = indexed(Open, [index], lambda: Table(table_client, Open, ambient=Ambient(failpoints=sent)))
     table_client.create_entity({**KEYS, "_Type": "Open", "name": "ann", **more(250)})
     with pytest.raises(EntityValueError, match="253 properties"):
         table.merge(KEY, name="bob")
@@ -119,8 +119,8 @@ def test_an_indexed_merge_counts_what_is_there(table_client: TableClient, sent: 
 
 
 def test_a_transaction_and_a_merge_count(table_client: TableClient) -> None:
-    table = Table(table_client)
-    with pytest.raises(EntityValueError, match="253 properties"), table.partition() as partition:
+    table = Table(table_client, Bag)
+    with pytest.raises(EntityValueError, match="253 properties"), table.transaction() as partition:
         partition.insert(several(252))
     with pytest.raises(EntityValueError, match="253 properties"):
         table.merge(KEY, **more(252))
@@ -149,7 +149,7 @@ def test_raw_keys_are_taken_if_the_service_takes_them(
     bag = Bag(PartitionKey=partition_key, RowKey=row_key)
     taken = True
     try:
-        Table(table_client).put(bag)
+        Table(table_client, Bag).upsert(bag)
     except EntityValueError:
         taken = False
     assert taken is service_takes(table_client, bag)
@@ -159,7 +159,7 @@ def test_raw_keys_are_taken_if_the_service_takes_them(
     ("name", "keys"), [("PartitionKey", ("a/b", "r")), ("RowKey", ("p", "a#b")), ("RowKey", ("p", "x" * 1025))]
 )
 def test_the_key_that_is_wrong_is_named(table_client: TableClient, name: str, keys: tuple[str, str]) -> None:
-    table = Table(table_client)
+    table = Table(table_client, Bag)
     calls: list[Callable[[], Any]] = [
         lambda: table.insert(Bag(PartitionKey=keys[0], RowKey=keys[1])),
         lambda: table.merge(EntityKey(*keys), N=1),

@@ -1,74 +1,63 @@
 """Each warning about keys and queries is given, and only where it is due."""
 
-from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Annotated
 from uuid import UUID
 
 import pytest
 
-from lazulite_patterns.entities import Partition, Row, entity
-from lazulite_patterns.entities.conditions import columns
-from lazulite_patterns.keys import bucket, choice, integer, literal, reverse_ticks, text, ticks, uuid, uuid7
+from lazulite_patterns import Column, column, columns, entity, partition, row
+from lazulite_patterns.keys import bucket, choice, literal, reverse_ticks, text, ticks, uuid, uuid7
 from lazulite_patterns.keys import date as day
 from lazulite_patterns.table.lint import lint
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Good:
-    city: Annotated[str, Partition(literal("city"), text())]
-    number: Annotated[int, Row(integer(6))]
-    colour: str = ""
+    city: Column[str] = partition(literal("city"), text())
+    number: Column[int] = row(width=6)
+    colour: Column[str] = column(default="")
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class ByTime:
-    at: Annotated[datetime, Partition(literal("log"), ticks())]
-    id: Annotated[UUID, Row(uuid7())]
+    at: Column[datetime] = partition(literal("log"), ticks())
+    id: Column[UUID] = row(uuid7())
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class ByTimeLatestFirst:
-    at: Annotated[datetime, Partition(reverse_ticks())]
-    id: Annotated[UUID, Row(uuid())]
+    at: Column[datetime] = partition(reverse_ticks())
+    id: Column[UUID] = row(uuid())
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class ByDay:
-    at: Annotated[date, Partition(day())]
-    id: Annotated[str, Row()]
+    at: Column[date] = partition(day())
+    id: Column[str] = row()
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class ByVersion7:
-    id: Annotated[UUID, Partition(uuid7())]
-    name: Annotated[str, Row()]
+    id: Column[UUID] = partition(uuid7())
+    name: Column[str] = row()
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class ById:
-    id: Annotated[UUID, Partition(uuid())]
-    at: Annotated[datetime, Row(ticks())]
+    id: Column[UUID] = partition(uuid())
+    at: Column[datetime] = row(ticks())
 
 
 @entity(partition=[bucket(16, by="id")])
-@dataclass(frozen=True)
 class Spread:
-    at: Annotated[datetime, Partition(ticks())]
-    id: Annotated[str, Row()]
+    at: Column[datetime] = partition(ticks())
+    id: Column[str] = row()
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class One:
-    kind: Annotated[str, Partition(choice("all"))]
-    id: Annotated[str, Row()]
+    kind: Column[str] = partition(choice("all"))
+    id: Column[str] = row()
 
 
 @pytest.mark.parametrize(

@@ -1,39 +1,36 @@
 """Listings within the partition and in other ones, on the service."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
+from lazulite_patterns import Column, Index, Listing, SchemaError, column, columns, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
-from lazulite_patterns.entities import Partition, Row, SchemaError, entity
-from lazulite_patterns.entities.conditions import columns
-from lazulite_patterns.indexes import Index, Listing
 from lazulite_patterns.indexes import check as kinds
-from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 
+from ..declared import indexed
+
 LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Person:
-    department: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(4))]
-    surname: str | None
-    city: str = "Rome"
+    department: Column[str] = partition()
+    id: Column[int] = row(width=4)
+    surname: Column[str | None]
+    city: Column[str] = column(default="Rome")
 
 
 ANN, BOB, CAT = Person("Sales", 1, "Jones"), Person("Sales", 2, "Jones"), Person("IT", 3, "Jones", "Oslo")
@@ -53,10 +50,12 @@ def declared(cities: TableClient) -> list[Index]:
 
 def table(client: TableClient, cities: TableClient, ambient: Ambient | None = None) -> Table[Person]:
     quick = Policy(first_wait_seconds=0.001)
-    return Table(client, Person, indexes=declared(cities), clients=[cities], ambient=ambient, policy=quick)
+    return indexed(
+        Person, declared(cities), lambda: Table(client, Person, clients=[cities], ambient=ambient, policy=quick)
+    )
 
 
-def ids(found: Iterator[Person]) -> list[int]:
+def ids(found: Iterable[Person]) -> list[int]:
     return sorted(each.id for each in found)
 
 
@@ -64,10 +63,10 @@ def check(staff: Table[Person], cities: TableClient, *everyone: Person) -> None:
     """Each entity is in its lists, and there is one row for each list."""
     for each in everyone:
         same = [other for other in everyone if other.department == each.department and other.surname == each.surname]
-        assert each.surname is None or ids(staff.by("surname", each.surname, partition_key=each.department)) == [
+        assert each.surname is None or ids(staff.by(surname=each.surname, department=each.department)) == [
             other.id for other in same
         ]
-        assert ids(staff.by("city", each.city)) == [other.id for other in everyone if other.city == each.city]
+        assert ids(staff.by(city=each.city)) == [other.id for other in everyone if other.city == each.city]
     surnames = {(each.department, each.surname) for each in everyone if each.surname is not None}
     assert len(list(staff.client.list_entities())) == len(everyone) + len(surnames)
     assert len(list(cities.list_entities())) == len({each.city for each in everyone})
@@ -84,21 +83,23 @@ def test_every_write_keeps_the_lists(table_client: TableClient, cities: TableCli
     staff.merge(BOB, surname="Smith")
     bob = replace(BOB, surname="Smith")
     check(staff, cities, ann, bob, CAT)
-    assert ids(staff.by("surname", "Smi", prefix=True, partition_key="Sales")) == [1, 2]
-    with staff.partition() as partition:
+    assert ids(staff.by(Person.surname.starts_with("Smi"), department="Sales")) == [1, 2]
+    with staff.transaction() as partition:
         partition.insert(Person("Sales", 4, "Smith"))
         partition.merge(ann, surname="Cook")
         partition.merge(bob, surname="Cook")
     check(staff, cities, replace(ann, surname="Cook"), replace(bob, surname="Cook"), CAT, Person("Sales", 4, "Smith"))
     for number in (1, 2, 4):
         staff.delete(Person("Sales", number, None))
-    staff.put(replace(CAT, surname=None))
+    staff.upsert(replace(CAT, surname=None))
     check(staff, cities, replace(CAT, surname=None))
 
 
 def test_a_rename_touches_three_rows_in_one_transaction(table_client: TableClient) -> None:
     count = FaultAt(-1, Fault.BUSY)
-    staff = Table(table_client, Person, indexes=[Listing("surname", "surname")], ambient=Ambient(failpoints=count))
+    staff = indexed(
+        Person, [Listing("surname", "surname")], lambda: Table(table_client, Person, ambient=Ambient(failpoints=count))
+    )
 
     def rows() -> dict[str, object]:
         return {each["RowKey"]: each.metadata["etag"] for each in table_client.list_entities()}
@@ -108,7 +109,7 @@ def test_a_rename_touches_three_rows_in_one_transaction(table_client: TableClien
         lambda: staff.insert(BOB),
         lambda: staff.insert(Person("Sales", 5, "Smith")),
         lambda: staff.merge(ANN, surname="Smith"),
-        lambda: list(staff.by("surname", "Smith", partition_key="Sales")),
+        lambda: list(staff.by(surname="Smith", department="Sales")),
     ]
     costs = []
     before: dict[str, object] = {}
@@ -129,7 +130,7 @@ def test_writers_at_the_same_time_lose_nothing(table_client: TableClient, cities
     def write(each: Person) -> None:
         for _ in range(8):
             try:
-                staff.put(each)
+                staff.upsert(each)
             except Exception as error:  # noqa: BLE001 - all writers want the same row
                 assert type(error).__name__ == "Conflict"
             else:
@@ -205,9 +206,9 @@ def test_a_damaged_list_is_deleted_and_written_anew(table_client: TableClient, c
     staff.insert(ANN)
     staff.insert(BOB)
     for client in (table_client, cities):
-        for row in list(client.list_entities()):
-            if row.get("_Type") == "_Index":
-                client.update_entity({**row, "List00": "["})
+        for each in list(client.list_entities()):
+            if each.get("_Type") == "_Index":
+                client.update_entity({**each, "List00": "["})
     assert {each.kind for each in audit(staff)} == {kinds.DAMAGED_LIST}
     found = [*audit(later, repair=True), *audit(later, repair=True)]
     assert {each.kind for each in found} == {kinds.DAMAGED_LIST, kinds.NO_ENTRY}
@@ -229,11 +230,11 @@ async def test_asynchronous_programs_have_the_same(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client,
         AsyncTableClient.from_connection_string(connection_string, cities.table_name) as lists,
     ):
-        staff = AsyncTable(client, Person, indexes=declared(cities), clients=[lists])
+        staff = indexed(Person, declared(cities), lambda: AsyncTable(client, Person, clients=[lists]))
         await staff.insert(ANN)
         await staff.insert(CAT)
         await staff.update(ANN, lambda each: replace(each, surname="Smith", city="Oslo"))
-        assert [each.id async for each in staff.by("surname", "Smith", partition_key="Sales")] == [1]
-        assert sorted([each.id async for each in staff.by("city", "Oslo")]) == [1, 3]
+        assert [each.id async for each in staff.by(surname="Smith", department="Sales")] == [1]
+        assert sorted([each.id async for each in staff.by(city="Oslo")]) == [1, 3]
         assert await staff.delete(ANN)
-        assert [each.id async for each in staff.by("city", "Oslo")] == [3]
+        assert [each.id async for each in staff.by(city="Oslo")] == [3]

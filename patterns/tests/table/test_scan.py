@@ -90,7 +90,7 @@ def bags(table_client: TableClient) -> Table[Bag]:
     for partition in range(6):
         rows = [{"PartitionKey": f"p{partition}", "RowKey": f"{row:03d}"} for row in range(7)]
         table_client.submit_transaction([("create", each) for each in rows])
-    return Table(table_client)
+    return Table(table_client, Bag)
 
 
 EVERY = {(f"p{partition}", f"{row:03d}") for partition in range(6) for row in range(7)}
@@ -103,7 +103,7 @@ def test_a_scan_goes_on_after_a_crash(bags: Table[Bag]) -> None:
         seen.append((each["PartitionKey"], each["RowKey"]))
         if len(seen) == 20:
             break
-    again = Table(bags.client).scan(split=1, checkpoint=kept, workers=2)
+    again = Table(bags.client, Bag).scan(split=1, checkpoint=kept, workers=2)
     later = [(each["PartitionKey"], each["RowKey"]) for each in again]
     assert set(seen) | set(later) == EVERY
     assert len(later) < len(EVERY), "what was read before is not read again"
@@ -116,6 +116,6 @@ def test_a_scan_goes_on_after_a_crash(bags: Table[Bag]) -> None:
 
 async def test_asynchronous_programs_scan_too(bags: Table[Bag], connection_string: str) -> None:
     async with AsyncTableClient.from_connection_string(connection_string, bags.client.table_name) as client:
-        found = [(each["PartitionKey"], each["RowKey"]) async for each in AsyncTable(client).scan(split=3)]
+        found = [(each["PartitionKey"], each["RowKey"]) async for each in AsyncTable(client, Bag).scan(split=3)]
     assert len(found) == len(EVERY)
     assert set(found) == EVERY

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from azure.data.tables import EntityProperty, TableClient
 
+from lazulite_patterns import Column, EntityValueError, column, entity, partition, row
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import EntityValueError, Flatten, Int32, Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.keys import integer, literal, text
+from lazulite_patterns.keys import integer, literal
 from lazulite_patterns.outcomes import Absent, Conflict, Exists, Policy
 from lazulite_patterns.table.table import Table
 
@@ -21,21 +21,20 @@ class Address:
     street: str = ""
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Member:
-    club: Annotated[str, Partition()]
-    id: Annotated[int, Row(literal("member"), integer(4))]
-    name: str
-    rentals: Annotated[int, Int32] = 0
-    address: Annotated[Address, Flatten()] = Address("Rome")
-    phone: str | None = None
+    club: Column[str] = partition()
+    id: Column[int] = row(literal("member"), integer(4))
+    name: Column[str]
+    rentals: Column[int] = column(form="int32", default=0)
+    address: Column[Address] = column(form="flat", default=Address("Rome"))
+    phone: Column[str | None] = column(default=None)
 
 
 @entity(row=[literal("rental")])
 class Rental(msgspec.Struct, frozen=True, dict=True):
-    club: Annotated[str, Partition()]
-    film: Annotated[str, Row(text())]
+    club: Annotated[str, partition()]
+    film: Annotated[str, row()]
     member: int = 0
 
 
@@ -62,7 +61,7 @@ def test_an_entity_s_life(table: Table[Member | Rental]) -> None:
         table.replace(found)
     with pytest.raises(Conflict):
         table.delete(found)
-    table.put(replace(ANN, phone="1"))
+    table.upsert(replace(ANN, phone="1"))
     assert table.update(ANN, lambda each: replace(each, phone=None) if isinstance(each, Member) else each) == ANN
     assert table.get(ANN) == ANN
     assert table.delete(ANN) is True
@@ -117,7 +116,7 @@ def test_a_transaction_is_all_or_nothing(table: Table[Member | Rental]) -> None:
     table.insert(ANN)
     member = table.get(ANN)
     assert isinstance(member, Member)
-    with table.partition("north") as partition:
+    with table.transaction("north") as partition:
         partition.insert(Rental("north", "Alien", 7))
         partition.update(member, rentals=member.rentals + 1)
     assert partition.written is not None
@@ -125,26 +124,26 @@ def test_a_transaction_is_all_or_nothing(table: Table[Member | Rental]) -> None:
     assert table.get(ANN) == replace(ANN, rentals=1)
 
     def rent_again() -> None:
-        with table.partition() as partition:
-            partition.put(Rental("north", "Brazil", 7))
+        with table.transaction() as partition:
+            partition.upsert(Rental("north", "Brazil", 7))
             partition.update(member, rentals=5)
 
     with pytest.raises(Conflict) as conflict:
         rent_again()
     assert conflict.value.index == 1
     assert table.get(Rental("north", "Brazil")) is None
-    with table.partition() as partition:
+    with table.transaction() as partition:
         partition.delete(Rental("north", "Alien"))
         partition.merge(ANN, name="anna")
     assert table.get(Rental("north", "Alien")) is None
-    with table.partition() as partition:
+    with table.transaction() as partition:
         pass
     assert partition.written is None
 
 
 def test_a_block_that_raises_sends_nothing(table: Table[Member | Rental]) -> None:
     def fail() -> None:
-        with table.partition() as partition:
+        with table.transaction() as partition:
             partition.insert(ANN)
             raise KeyError
 
@@ -154,16 +153,16 @@ def test_a_block_that_raises_sends_nothing(table: Table[Member | Rental]) -> Non
 
 
 def test_wrong_transactions_are_rejected_before_sending(table: Table[Member | Rental]) -> None:
-    with table.partition("south") as partition, pytest.raises(ValueError, match="is not in the partition"):
+    with table.transaction("south") as partition, pytest.raises(ValueError, match="is not in the partition"):
         partition.insert(ANN)
 
     def write_twice() -> None:
-        with table.partition() as partition:
+        with table.transaction() as partition:
             partition.insert(ANN)
             partition.delete(ANN)
 
     def write_many() -> None:
-        with table.partition() as partition:
+        with table.transaction() as partition:
             for number in range(101):
                 partition.insert(replace(ANN, id=number))
 
@@ -185,7 +184,7 @@ def test_wrong_merges_are_rejected_before_sending(table: Table[Member | Rental])
 
 
 def test_property_bags_come_back_typed(table_client: TableClient) -> None:
-    table = Table(table_client)
+    table = Table(table_client, Bag)
     bag = Bag(PartitionKey="p", RowKey="r", N=EntityProperty(5, "Edm.Int64"), M=5, B=b"x", None_=None)
     table.insert(bag)
     found = table.get(bag)
@@ -203,5 +202,5 @@ def test_property_bags_come_back_typed(table_client: TableClient) -> None:
 
 
 def test_marks_can_be_left_out(table_client: TableClient) -> None:
-    Table(table_client, policy=Policy(marks=0)).insert(Bag(PartitionKey="p", RowKey="r"))
+    Table(table_client, Bag, policy=Policy(marks=0)).insert(Bag(PartitionKey="p", RowKey="r"))
     assert "_Op" not in table_client.get_entity("p", "r")

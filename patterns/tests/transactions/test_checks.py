@@ -9,6 +9,7 @@ import pytest
 from azure.data.tables import TableClient
 from azure.storage.queue import QueueClient
 
+from lazulite_patterns import Index
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.auditing.walk import Walk
 from lazulite_patterns.effects.ambient import Ambient
@@ -17,13 +18,13 @@ from lazulite_patterns.effects.effect import Effect, perform
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.tables import EntityKey, Read, Write
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Move, Saga, Step
 from lazulite_patterns.transactions.checks import IN_BOTH, NOT_DONE, SagaCheck
 from lazulite_patterns.transactions.tasks import Tasks
 
+from ..declared import indexed
 from .test_move import Employee, Former
 
 KEY = EntityKey("Sales", "1")
@@ -57,9 +58,13 @@ def stopped(queue: QueueClient, move: Move[Employee], target: TableClient) -> Ta
 def move(
     request: pytest.FixtureRequest, table_client: TableClient, target_client: TableClient
 ) -> Iterator[Move[Employee]]:
-    current = Table(table_client, Employee, indexes=[Index("email", "email", within_partition=True)])
+    current = indexed(Employee, [Index("email", "email", within_partition=True)], lambda: Table(table_client, Employee))
     if request.param == "copy":
-        yield Move("archive", source=current, target=Table(target_client, Employee, indexes=[Index("email", "email")]))
+        yield Move(
+            "archive",
+            source=current,
+            target=indexed(Employee, [Index("email", "email")], lambda: Table(target_client, Employee)),
+        )
     else:
         convert = lambda each: Former("2014", each.id, each.email)  # noqa: E731
         yield Move("archive", source=current, target=Table(target_client, Former), convert=convert)
@@ -68,7 +73,7 @@ def move(
 def test_a_move_whose_message_is_lost_is_found_and_repeated(
     move: Move[Employee], table_client: TableClient, target_client: TableClient, queue_client: QueueClient
 ) -> None:
-    current = Table(table_client, Employee, indexes=[Index("email", "email", within_partition=True)])
+    current = indexed(Employee, [Index("email", "email", within_partition=True)], lambda: Table(table_client, Employee))
     for each in (JONES, replace(JONES, id="2")):
         current.insert(each)
     with stopped(queue_client, move, target_client) as tasks:
@@ -85,7 +90,7 @@ def test_a_move_whose_message_is_lost_is_found_and_repeated(
 def test_an_entity_that_was_put_back_or_changed_is_no_rest_of_a_move(
     move: Move[Employee], table_client: TableClient, queue_client: QueueClient
 ) -> None:
-    current = Table(table_client, Employee, indexes=[Index("email", "email", within_partition=True)])
+    current = indexed(Employee, [Index("email", "email", within_partition=True)], lambda: Table(table_client, Employee))
     current.insert(JONES)
     with Tasks(queue_client, [move]) as tasks:
         tasks.start(move, KEY)
@@ -97,7 +102,7 @@ def test_an_entity_that_was_put_back_or_changed_is_no_rest_of_a_move(
 
 
 def test_a_saga_that_is_not_done_is_found_when_it_is_old(table_client: TableClient, queue_client: QueueClient) -> None:
-    records = Table(table_client)
+    records = Table(table_client, Bag)
     saga = Saga("hire", records=records, steps=[Step("badge", lambda _: 1), Step("mailbox", lambda _: 1)])
     records.insert(Bag(PartitionKey="an-id", RowKey="hire", State="running", Results=json.dumps({"badge": 1})))
     records.insert(Bag(PartitionKey="done", RowKey="hire", State="done", Results="{}"))

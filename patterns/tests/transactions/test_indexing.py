@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 from uuid import uuid4
 
 import pytest
@@ -13,35 +12,33 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
+from lazulite_patterns import Column, Index, Listing, SchemaError, column, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import Partition, Row, SchemaError, entity
-from lazulite_patterns.indexes import Index, Listing
 from lazulite_patterns.indexes import check as kinds
-from lazulite_patterns.keys import integer
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import IndexTask
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns_simulation import Fault, FaultAt
 
+from ..declared import indexed
+
 LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Person:
-    department: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(4))]
-    mail: str
-    city: str = "Rome"
+    department: Column[str] = partition()
+    id: Column[int] = row(width=4)
+    mail: Column[str]
+    city: Column[str] = column(default="Rome")
 
 
 ANN, BOB = Person("Sales", 1, "ann"), Person("Sales", 2, "bob")
-DECLARED = [Index("mail", "mail", eventual=True), Listing("city", "city", place="table", eventual=True)]
 
 
 @pytest.fixture
@@ -52,8 +49,12 @@ def queue(connection_string: str) -> Iterator[QueueClient]:
         client.delete_queue()
 
 
+def declared(queue: str) -> list[Index]:
+    return [Index("mail", "mail", queue=queue), Listing("city", "city", place="table", queue=queue)]
+
+
 def table(client: TableClient, queue: QueueClient, ambient: Ambient | None = None) -> Table[Person]:
-    return Table(client, Person, indexes=DECLARED, queue=queue, ambient=ambient)
+    return indexed(Person, declared(queue.queue_name), lambda: Table(client, Person, ambient=ambient, clients=[queue]))
 
 
 def drained(staff: Table[Person], queue: QueueClient) -> int:
@@ -65,16 +66,16 @@ def test_a_worker_writes_the_entries(table_client: TableClient, queue: QueueClie
     staff = table(table_client, queue)
     staff.insert(ANN)
     staff.insert(BOB)
-    assert list(staff.by("mail", "ann")) == []
+    assert list(staff.by(mail="ann")) == []
     assert list(audit(staff)) == [], "a worker is about to write the entries"
     assert {each.kind for each in audit(table(table_client, queue, LATER))} == {kinds.NO_ENTRY}
     assert drained(staff, queue) == 2
-    assert list(staff.by("mail", "ann")) == [ANN]
-    assert sorted(each.id for each in staff.by("city", "Rome")) == [1, 2]
+    assert list(staff.by(mail="ann")) == [ANN]
+    assert sorted(each.id for each in staff.by(city="Rome")) == [1, 2]
     staff.merge(ANN, mail="sue", city="Oslo")
-    assert list(staff.by("mail", "ann")) == [], "an entry that does not fit is dropped"
+    assert list(staff.by(mail="ann")) == [], "an entry that does not fit is dropped"
     assert drained(staff, queue) == 1
-    assert [each.id for each in staff.by("city", "Oslo")] == [1]
+    assert [each.id for each in staff.by(city="Oslo")] == [1]
     staff.delete(ANN)
     staff.delete(BOB)
     assert drained(staff, queue) == 2
@@ -97,7 +98,7 @@ def test_one_entity_is_indexed_again(table_client: TableClient, queue: QueueClie
     with Tasks(queue, [task]) as tasks:
         tasks.start(task, EntityKey("Sales", "0001"))
         assert tasks.drain(workers=1) == 1
-    assert list(staff.by("mail", "ann")) == [ANN]
+    assert list(staff.by(mail="ann")) == [ANN]
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_AFTER, Fault.ANSWER_LOST])
@@ -118,11 +119,11 @@ def test_a_crash_after_the_commit_leaves_a_message_for_later(
 def test_wrong_declarations_are_rejected(table_client: TableClient, queue: QueueClient) -> None:
     for options in ({"unique": True}, {"within_partition": True}, {"copy": ["city"]}):
         with pytest.raises(SchemaError):
-            Index("mail", "mail", eventual=True, **options)
+            Index("mail", "mail", queue="q", **options)
     with pytest.raises(SchemaError):
-        Listing("city", "city", eventual=True)
-    with pytest.raises(ValueError, match="no queue"):
-        Table(table_client, Person, indexes=DECLARED)
+        Listing("city", "city", queue="q")
+    with pytest.raises(ValueError, match="no client of the queue q"):
+        indexed(Person, declared("q"), lambda: Table(table_client, Person))
     with pytest.raises(ValueError, match="no index"):
         IndexTask(Table(table_client, Person))
 
@@ -133,9 +134,9 @@ async def test_asynchronous_programs_have_the_same(connection_string: str, table
         AsyncQueueClient.from_connection_string(connection_string, f"q{uuid4().hex}") as queue,
     ):
         await queue.create_queue()
-        staff = AsyncTable(client, Person, indexes=DECLARED, queue=queue)
+        staff = indexed(Person, declared(queue.queue_name), lambda: AsyncTable(client, Person, clients=[queue]))
         await staff.insert(ANN)
         async with AsyncTasks(queue, [IndexTask(staff)]) as tasks:
             assert await tasks.drain(workers=1) == 1
-        assert [each async for each in staff.by("mail", "ann")] == [ANN]
+        assert [each async for each in staff.by(mail="ann")] == [ANN]
         await queue.delete_queue()

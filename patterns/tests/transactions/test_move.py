@@ -1,8 +1,7 @@
 """A move ends with the entity in the target alone, whatever fails in between: in memory and on a service."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,14 +10,13 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
+from lazulite_patterns import Column, Index, column, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Absent, Conflict, Policy
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Move, TaskMessage
@@ -26,30 +24,30 @@ from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault
 
+from ..declared import indexed
+
 FAST = Policy(first_wait_seconds=0.001)
 Run = Callable[[Protocol[Any], Failpoints], Any]
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Employee:
-    department: Annotated[str, Partition()]
-    id: Annotated[str, Row()]
-    email: str = ""
+    department: Column[str] = partition()
+    id: Column[str] = row()
+    email: Column[str] = column(default="")
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Former:
-    year: Annotated[str, Partition()]
-    id: Annotated[str, Row()]
-    email: str = ""
+    year: Column[str] = partition()
+    id: Column[str] = row()
+    email: Column[str] = column(default="")
 
 
 def test_every_fault_of_a_move(
     run: Run, table_client: TableClient, target_client: TableClient, queue_client: QueueClient
 ) -> None:
-    current, former = Table(table_client, policy=FAST), Table(target_client, policy=FAST)
+    current, former = Table(table_client, Bag, policy=FAST), Table(target_client, Bag, policy=FAST)
     archive = Move("archive", source=current, target=former)
     work = TaskQueue("q", "q-poison", {"archive": archive}, policy=FAST)
     keys: list[EntityKey] = []
@@ -97,7 +95,10 @@ def _mark(client: TableClient, key: EntityKey) -> str:
 
 
 def employees(source: TableClient, target: TableClient) -> tuple[Table[Employee], Table[Employee], Move[Employee]]:
-    current, former = Table(source, Employee), Table(target, Employee, indexes=[Index("email", "email")])
+    current, former = (
+        Table(source, Employee),
+        indexed(Employee, [Index("email", "email")], lambda: Table(target, Employee)),
+    )
     return current, former, Move("archive", source=current, target=former)
 
 
@@ -107,13 +108,13 @@ def test_a_move_keeps_indexes_and_unknown_properties(
     current, former, archive = employees(table_client, target_client)
     jones = Employee("Sales", "1", "jonesj@contoso.com")
     current.insert(jones)
-    Table(table_client).merge(EntityKey("Sales", "1"), Note="of another program")
+    Table(table_client, Bag).merge(EntityKey("Sales", "1"), Note="of another program")
     with Tasks(queue_client, [archive]) as tasks:
         tasks.start(archive, jones)
         assert current.get(jones) == jones, "it is moved by a worker"
         tasks.drain()
     assert current.get(jones) is None
-    assert list(former.by("email", "jonesj@contoso.com")) == [jones]
+    assert list(former.by(email="jonesj@contoso.com")) == [jones]
     assert target_client.get_entity("Sales", "1")["Note"] == "of another program"
 
 
@@ -199,11 +200,11 @@ async def test_an_asynchronous_move(
 
 
 def test_wrong_moves_are_rejected(table_client: TableClient, target_client: TableClient) -> None:
-    current = Table(table_client)
+    current = Table(table_client, Bag)
     with pytest.raises(ValueError, match="the same"):
-        Move("archive", source=current, target=Table(table_client))
+        Move("archive", source=current, target=Table(table_client, Bag))
     with pytest.raises(ValueError, match="no marks"):
-        Move("archive", source=Table(table_client, policy=Policy(marks=0)), target=Table(target_client))
+        Move("archive", source=Table(table_client, Bag, policy=Policy(marks=0)), target=Table(target_client, Bag))
     elsewhere = TableClient("http://127.0.0.1:1/other?sig=none", table_client.table_name)
     with pytest.raises(ValueError, match="different accounts"):
-        Move("archive", source=current, target=Table(elsewhere))
+        Move("archive", source=current, target=Table(elsewhere, Bag))

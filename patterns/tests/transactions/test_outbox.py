@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -14,6 +13,7 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
+from lazulite_patterns import Column, EntityValueError, Index, column, columns, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
 from lazulite_patterns.effects.effect import Effect, Protocol
@@ -21,10 +21,7 @@ from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.queues import Send
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Stored, Write
-from lazulite_patterns.entities import EntityValueError, Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag, Bags
-from lazulite_patterns.entities.conditions import columns
-from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Conflict, Exists, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.outbox import LEFT, OUTBOX
@@ -36,21 +33,22 @@ from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns_simulation import Crash, FaultAt, Simulation, every_fault
 
+from ..declared import indexed
+
 FAST = Policy(first_wait_seconds=0.001)
 Run = Callable[[Protocol[Any], Failpoints], Any]
 
 
-@entity()
-@dataclass(frozen=True)
+@entity
 class Member:
-    club: Annotated[str, Partition()]
-    id: Annotated[str, Row()]
-    email: str = ""
+    club: Column[str] = partition()
+    id: Column[str] = row()
+    email: Column[str] = column(default="")
 
 
 def test_every_fault_of_an_outbox(run: Run, table_client: TableClient, queue_client: QueueClient) -> None:
     seen: list[SideEffect] = []
-    members = Table(table_client, policy=FAST, outbox=True)
+    members = Table(table_client, Bag, policy=FAST, outbox=True)
     mails = Outbox("mails", members, seen.append)
     work = TaskQueue("q", "q-poison", {"mails": mails}, policy=FAST)
     keys: list[str] = []
@@ -92,7 +90,7 @@ def _stored(row: Any) -> Stored:
 
 def test_a_side_effect_runs_at_once(table_client: TableClient, queue_client: QueueClient) -> None:
     seen: list[SideEffect] = []
-    members = Table(table_client, Member, indexes=[Index("email", "email", unique=True)], outbox=True)
+    members = indexed(Member, [Index("email", "email", unique=True)], lambda: Table(table_client, Member, outbox=True))
     mails = Outbox("mails", members, seen.append)
     with Tasks(queue_client, [mails]) as tasks:
         with tasks.transaction(mails, {"to": "ann@b"}, "north") as transaction:
@@ -107,7 +105,7 @@ def test_a_side_effect_runs_at_once(table_client: TableClient, queue_client: Que
         with pytest.raises(TypeError, match="transaction"):
             tasks.start(mails, {})
     assert len(seen) == 1
-    assert [each.id for each in members.by("email", "ann@b")] == ["7"]
+    assert [each.id for each in members.by(email="ann@b")] == ["7"]
     assert queue_client.get_queue_properties().approximate_message_count == 1, "that of the conflict; it is dropped"
 
 
@@ -120,10 +118,10 @@ def test_queries_and_audits_leave_the_rows_out(table_client: TableClient, queue_
     member = columns(Member)
     assert [each.id for each in members.where(member.club == "north")] == ["7"]
     for check in members.checks():
-        for row in map(_stored, table_client.list_entities()):
-            assert not list(Simulation().run(check.examine(table_client.table_name, row, datetime.now(UTC))))
+        for each in map(_stored, table_client.list_entities()):
+            assert not list(Simulation().run(check.examine(table_client.table_name, each, datetime.now(UTC))))
     with pytest.raises(EntityValueError, match="those of the outbox"):
-        Table(table_client, outbox=True).insert(Bag(PartitionKey="p", RowKey="_Outbox!1"))
+        Table(table_client, Bag, outbox=True).insert(Bag(PartitionKey="p", RowKey="_Outbox!1"))
 
 
 def test_old_rows_are_found() -> None:
@@ -208,7 +206,7 @@ def test_a_transaction_does_not_begin_after_the_deadline() -> None:
 
 
 def test_an_indexed_transaction_does_not_begin_after_the_deadline(table_client: TableClient) -> None:
-    members = Table(table_client, Member, indexes=[Index("email", "email")], outbox=True)
+    members = indexed(Member, [Index("email", "email")], lambda: Table(table_client, Member, outbox=True))
     outbox = Outbox("mails", members, lambda _: None)
     simulation = Simulation()
     slow = Slow(simulation, Write)
@@ -245,14 +243,14 @@ def test_a_payload_that_is_too_large_is_rejected_before_anything_is_sent() -> No
 
 
 def test_a_transaction_has_room_for_the_row(table_client: TableClient) -> None:
-    outbox = Outbox("mails", Table(table_client, outbox=True), lambda _: None)
+    outbox = Outbox("mails", Table(table_client, Bag, outbox=True), lambda _: None)
     transaction = BoundTransaction[Bag](outbox, TaskQueue("q", "q-poison", {}), 1, None)
     for number in range(99):
         transaction.insert(Bag(PartitionKey="p", RowKey=str(number)))
     with pytest.raises(ValueError, match="99 operations"):
         transaction.insert(Bag(PartitionKey="p", RowKey="99"))
     with pytest.raises(ValueError, match="outbox=True"):
-        Outbox("mails", Table(table_client), lambda _: None)
+        Outbox("mails", Table(table_client, Bag), lambda _: None)
 
 
 async def test_an_asynchronous_outbox(

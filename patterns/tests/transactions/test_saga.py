@@ -10,16 +10,16 @@ import pytest
 from azure.data.tables import TableClient
 from azure.storage.queue import QueueClient
 
+from lazulite_patterns import EntityValueError
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.failpoints import NoFailpoints
 from lazulite_patterns.effects.queues import Send
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
-from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.table.table import Table
-from lazulite_patterns.transactions import Progress, Saga, Step, TaskMessage
+from lazulite_patterns.transactions import Saga, SagaProgress, Step, TaskMessage
 from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns_simulation import (
@@ -53,7 +53,7 @@ class Modelled(Saga):
     def __init__(self) -> None:
         super().__init__("hire", records=Memory(), steps=[Step(each, lambda _: None) for each in NAMES])
 
-    def _done(self, step: Step, progress: Progress) -> Protocol[object]:
+    def _done(self, step: Step, progress: SagaProgress) -> Protocol[object]:
         key = EntityKey("effect", step.name)
         yield from perform(Write("effects", Operation(Kind.PUT, key, {"By": progress.id})))
         return progress.id
@@ -90,7 +90,7 @@ class RecordedFirst(Modelled):
             key = EntityKey(message.id, self.name)
             found = yield from self._records.stored(key)
             yield from self._recorded(key, found, dict.fromkeys(NAMES[:number]))
-            yield from self._done(Step(name, lambda _: None), Progress(name, None, {}))
+            yield from self._done(Step(name, lambda _: None), SagaProgress(name, None, {}))
 
 
 class Backwards(Modelled):
@@ -119,7 +119,7 @@ def test_every_fault_of_a_saga() -> None:
     message = TaskMessage("hire", "an-id", {"employee": 42})
 
     def step(name: str) -> Step:
-        def run(progress: Progress) -> int:
+        def run(progress: SagaProgress) -> int:
             assert progress.argument == {"employee": 42}
             assert list(progress.results) == list(NAMES[: NAMES.index(name)])
             done.append(progress.id)
@@ -150,7 +150,7 @@ def test_every_fault_of_a_saga() -> None:
 
 def test_every_fault_of_a_saga_on_a_service(run: Run, table_client: TableClient, queue_client: QueueClient) -> None:
     done: list[str] = []
-    records = Table(table_client, policy=FAST)
+    records = Table(table_client, Bag, policy=FAST)
 
     def step(name: str) -> Step:
         return Step(name, lambda progress: done.append(progress.id))
@@ -178,13 +178,13 @@ def test_every_fault_of_a_saga_on_a_service(run: Run, table_client: TableClient,
 
 
 def test_a_saga_on_a_service(table_client: TableClient, queue_client: QueueClient) -> None:
-    records = Table(table_client)
+    records = Table(table_client, Bag)
     failures = [OSError("no connection")]
 
-    def badge(progress: Progress) -> Any:
+    def badge(progress: SagaProgress) -> Any:
         return {"number": progress.argument["employee"] + 1}
 
-    def mailbox(progress: Progress) -> Any:
+    def mailbox(progress: SagaProgress) -> Any:
         if failures:
             raise failures.pop()
         return progress.results["badge"]["number"] + 1

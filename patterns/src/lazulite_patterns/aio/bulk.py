@@ -6,7 +6,7 @@ from typing import TypeVar
 from lazulite_patterns.aio.table import Table
 from lazulite_patterns.bulk.job import Job, Limits, Progress, Report
 from lazulite_patterns.bulk.load import KINDS, Loading
-from lazulite_patterns.bulk.state import Checkpoint
+from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.verdict import Planned
 
@@ -18,7 +18,7 @@ async def load(
     table: Table[E],
     rows: Iterable[E] | AsyncIterable[E],
     *,
-    kind: Loading = "put",
+    kind: Loading = "upsert",
     limits: Limits = Limits(),  # noqa: B008 - it is frozen
     checkpoint: Checkpoint | None = None,
     progress: Callable[[Progress], None] | None = None,

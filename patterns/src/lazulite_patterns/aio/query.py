@@ -1,12 +1,14 @@
-"""A query of a table, with an asynchronous client."""
+"""Queries of a table by conditions and by indexes, with an asynchronous client."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Generic, TypeVar
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.effects.tables import Continuation
+from lazulite_patterns.indexes.lookup import FieldCopies
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.plan import Kind, Plan
+from lazulite_patterns.table.indexed import Asked, look_up, look_up_copies, placed
+from lazulite_patterns.table.plan import Plan, Reads
 from lazulite_patterns.table.reading import Items
 from lazulite_patterns.table.session import Session
 
@@ -14,7 +16,10 @@ E = TypeVar("E")
 
 
 class Query(Generic[E]):
-    """Entities that fulfil conditions. Nothing is read until one of the methods is called, or it is iterated over."""
+    """Entities that fulfil conditions, as `Table.where` returns them.
+
+    Nothing is read until one of the methods is called, or it is iterated over.
+    """
 
     def __init__(self, driver: Driver, session: Session[E], plan: Plan) -> None:
         """Take what `Table.where` made."""
@@ -23,9 +28,9 @@ class Query(Generic[E]):
         self.plan = plan
 
     @property
-    def kind(self) -> Kind:
+    def reads(self) -> Reads:
         """What the service has to read."""
-        return self.plan.kind
+        return self.plan.reads
 
     async def __aiter__(self) -> AsyncIterator[E]:
         """Read the entities, page by page."""
@@ -33,10 +38,18 @@ class Query(Generic[E]):
         name, policy = self._session.name, self._session.policy
         while True:
             found = await self._driver.run(reading.fetch(name, self.plan, policy, None, go_on))
-            for each in found.entities:
-                yield self._session.decode(each)
+            for each in self._session.decoded(found.entities):
+                yield each
             if (go_on := found.continuation) is None:
                 return
+
+    async def one(self) -> E:
+        """Return the only entity.
+
+        Raises:
+            NotOne: there is none, or there are several.
+        """
+        return reading.only(await self.first(2))
 
     async def page(self, size: int, after: str | None = None) -> Items[E]:
         """Return a page, and the cursor of the next one, which any process may use later.
@@ -51,8 +64,7 @@ class Query(Generic[E]):
         reading.check_size(size)
         go_on = reading.continuation_of(self.plan, after)
         found = await self._driver.run(reading.first(self._session.name, self.plan, self._session.policy, size, go_on))
-        items = reading.decoded(found.entities, self._session.decode)
-        return Items(items, reading.cursor_of(self.plan, found.continuation))
+        return Items(list(self._session.decoded(found.entities)), reading.cursor_of(self.plan, found.continuation))
 
     async def first(self, count: int) -> list[E]:
         """Return the first entities in the order of keys, as many as there are."""
@@ -77,4 +89,75 @@ class Query(Generic[E]):
             for each in found.entities:
                 yield each.properties
             if (go_on := found.continuation) is None:
+                return
+
+
+class IndexQuery(Generic[E]):
+    """Entities that an index finds, each of which has the values when it is read. `Table.by` returns it."""
+
+    def __init__(self, driver: Driver, session: Session[E], asked: Asked) -> None:
+        """Take what is looked up.
+
+        Raises:
+            QueryError: there is no such index, or it cannot be asked so.
+        """
+        placed(session, asked)
+        self._driver = driver
+        self._session = session
+        self._asked = asked
+
+    async def __aiter__(self) -> AsyncIterator[E]:
+        """Read the entities, page by page of the index."""
+        go_on: Continuation | None = None
+        while True:
+            found = await self._driver.run(look_up(self._session, self._asked, go_on))
+            for each in self._session.decoded(found.entities):
+                yield each
+            if (go_on := found.continuation) is None:
+                return
+
+    async def one(self) -> E:
+        """Return the only entity.
+
+        Raises:
+            NotOne: there is none, or there are several.
+        """
+        return reading.only(await self.first(2))
+
+    async def first(self, count: int) -> list[E]:
+        """Return the first entities in the order of the index, as many as there are."""
+        found: list[E] = []
+        if count < 1:
+            return found
+        async for each in self:
+            found.append(each)
+            if len(found) == count:
+                break
+        return found
+
+    async def exists(self) -> bool:
+        """Tell whether there is such an entity."""
+        return bool(await self.first(1))
+
+    async def count(self) -> int:
+        """Count the entities, which are read for that."""
+        total = 0
+        async for _ in self:
+            total += 1
+        return total
+
+    async def copies(self) -> AsyncIterator[FieldCopies]:
+        """Yield the copies of columns that the entries have, without a read of each entity.
+
+        Each copy is what was committed last when it was read.
+
+        Raises:
+            QueryError: the index has no copies.
+        """
+        go_on: Continuation | None = None
+        while True:
+            page = await self._driver.run(look_up_copies(self._session, self._asked, go_on))
+            for each in page.copies:
+                yield each
+            if (go_on := page.continuation) is None:
                 return

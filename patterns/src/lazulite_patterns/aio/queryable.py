@@ -4,15 +4,14 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Generic, TypeVar
 
 from lazulite_patterns.aio.driver import Driver
-from lazulite_patterns.aio.query import Query
+from lazulite_patterns.aio.query import IndexQuery, Query
 from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import perform
-from lazulite_patterns.effects.tables import Continuation, EntityKey
+from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.conditions import Condition
-from lazulite_patterns.indexes.lookup import Copied
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.indexed import Asked, look_up, look_up_copies
+from lazulite_patterns.table.indexed import Asked
 from lazulite_patterns.table.plan import plan
 from lazulite_patterns.table.ranges import Ranges
 from lazulite_patterns.table.session import Session
@@ -35,19 +34,18 @@ class Queryable(Generic[E]):
         reads = tuple(self._session.get(each) for each in keys)
         return await self._driver.run(perform(Gather(reads, workers)))
 
-    def where(self, *conditions: Condition | tuple[Condition, ...], scan: bool = False) -> Query[E]:
-        """Return the query for the entities of one class that fulfil all conditions: `e = columns(Employee)`.
+    def where(self, *conditions: Condition, scan: bool = False) -> Query[E]:
+        """Return the query for the entities of a class, and of its subclasses, that fulfil all conditions.
 
         Args:
-            conditions: such as `e.department == "Sales"`, `e.id.between(100, 199)`.
+            conditions: such as `Employee.department == "Sales"`, `Employee.id.between(100, 199)`.
             scan: whether the service may have to read the whole table.
 
         Raises:
             QueryError: it would be a table scan, or a condition cannot be asked.
         """
         session = self._session
-        query = plan(conditions, scan=scan, typed=session.several, hidden=session.hidden)
-        return Query(self._driver, session, query)
+        return Query(self._driver, session, plan(conditions, session.kinds, scan=scan, hidden=session.hidden))
 
     async def any_of(self, *queries: Query[E], workers: int = 8) -> list[E]:
         """Return the entities that one of the queries finds, once each, in the order of keys; all are in memory.
@@ -56,49 +54,20 @@ class Queryable(Generic[E]):
         """
         plans = [each.plan for each in queries]
         found = await self._driver.run(reading.any_of(self._session.name, plans, self._session.policy, workers))
-        return reading.decoded(found, self._session.decode)
+        return list(self._session.decoded(found))
 
-    async def by(
-        self, name: str, *values: object, prefix: bool = False, partition_key: str | None = None
-    ) -> AsyncIterator[E]:
-        """Yield the entities that have these values of an index, each of which has them when it is read.
+    def by(self, *conditions: Condition, index: str | None = None, **columns: object) -> IndexQuery[E]:
+        """Return the query for the entities that have values of the columns of an index: `by(email="jo@contoso.com")`.
 
         Args:
-            name: of the index.
-            values: of its first fields, or of all.
-            prefix: whether the last value is only the beginning of a text.
-            partition_key: of the entities, for an index within the partition.
+            conditions: such as `Employee.last_name.starts_with("Jo")`, for the last column.
+            index: the name of the index, if several ones begin with the columns; None for the one with the fewest.
+            columns: the first columns of an index, or all; within a partition, those of the PartitionKey, too.
 
         Raises:
             QueryError: there is no such index, or it cannot be asked so.
         """
-        asked = Asked(name, values, prefix, partition_key)
-        go_on: Continuation | None = None
-        while True:
-            hits = await self._driver.run(look_up(self._session, asked, go_on))
-            for each in hits.entities:
-                yield self._session.decode(each)
-            if (go_on := hits.continuation) is None:
-                return
-
-    async def copied(
-        self, name: str, *values: object, prefix: bool = False, partition_key: str | None = None
-    ) -> AsyncIterator[Copied]:
-        """Yield copies of fields that the entries of an index have, without a read of each entity.
-
-        Each copy is what was committed last when it was read. Arguments are those of `by`.
-
-        Raises:
-            QueryError: there is no such index with copies, or it cannot be asked so.
-        """
-        asked = Asked(name, values, prefix, partition_key)
-        go_on: Continuation | None = None
-        while True:
-            page = await self._driver.run(look_up_copies(self._session, asked, go_on))
-            for each in page.copies:
-                yield each
-            if (go_on := page.continuation) is None:
-                return
+        return IndexQuery(self._driver, self._session, Asked.of(conditions, columns, index))
 
     async def partitions(self) -> AsyncIterator[str]:
         """Yield each PartitionKey once, by one request for each."""
@@ -132,8 +101,8 @@ class Queryable(Generic[E]):
             if checkpoint is not None:
                 checkpoint.save(ranges.text(left))
             taken = await self._driver.run(ranges.round(left))
-            for each in taken.entities:
-                yield session.decode(each)
+            for each in session.decoded(taken.entities):
+                yield each
             left = taken.left
         if checkpoint is not None:
             checkpoint.save(None)

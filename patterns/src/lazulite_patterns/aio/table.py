@@ -3,20 +3,22 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import UnionType
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from azure.core.exceptions import ResourceExistsError
 from azure.data.tables.aio import TableClient
 
+from lazulite_patterns.aio.clients import Client, Clients, Credential, Source, by_kind, name_of
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.aio.queryable import Queryable
 from lazulite_patterns.auditing.finding import Check
+from lazulite_patterns.effects import sdk
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.indexes.index import Index
 from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.table.creation import create, is_there
 from lazulite_patterns.table.indexed import session_of
-from lazulite_patterns.table.session import OnConflict, Session
+from lazulite_patterns.table.session import OnConflict, OnError, Session, indexes_of, kinds_of
 from lazulite_patterns.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -37,61 +39,113 @@ class Table(Queryable[E]):
     reads raise `Unavailable` if there is no answer before the deadline.
     """
 
-    @overload
-    def __init__(
-        self: "Table[Bag]",
-        client: TableClient,
-        *,
-        outbox: bool = ...,
-        policy: Policy = ...,
-        ambient: Ambient | None = ...,
-    ) -> None: ...
-    @overload
     def __init__(
         self,
         client: TableClient,
         kinds: type[E] | UnionType,
         *,
-        indexes: Sequence[Index] = ...,
-        clients: "Sequence[TableClient | ContainerClient]" = ...,
-        outbox: bool = ...,
-        queue: "QueueClient | None" = ...,
-        policy: Policy = ...,
-        ambient: Ambient | None = ...,
-    ) -> None: ...
-    def __init__(
-        self,
-        client: TableClient,
-        kinds: type[E] | UnionType | None = None,
-        *,
-        indexes: Sequence[Index] = (),
-        clients: "Sequence[TableClient | ContainerClient]" = (),
+        clients: Sequence[Client] = (),
         outbox: bool = False,
-        queue: "QueueClient | None" = None,
+        on_error: OnError | None = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         ambient: Ambient | None = None,
     ) -> None:
-        """Take the SDK's client.
+        """Take the SDK's client of a table that is there. `open` creates a table that is absent.
 
         Args:
             client: of the table. Its own retries are not used.
-            kinds: a class that is declared with `entity`, or a union of such; None for property bags.
-            indexes: of the entities; the table has one class then.
-            clients: of the other tables, and of the containers, that indexes name.
+            kinds: a class that is declared with `entity`, or a union of such; `Bag` for property bags.
+            clients: of the other tables, the containers and the queue that the indexes of the classes name.
             outbox: whether side effects are bound to writes; queries then leave their rows out.
-            queue: the client of the queue whose workers write eventual entries: `IndexTask`.
+            on_error: called for a row of a query that no class can read, and the error; without it the query raises.
             policy: deadlines and marks.
             ambient: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        tables = {each.table_name: each for each in (client, *clients) if isinstance(each, TableClient)}
-        blobs = {each.container_name: each for each in clients if not isinstance(each, TableClient)}
-        name = None if queue is None else queue.queue_name
-        queues = {} if queue is None else {queue.queue_name: queue}
-        self._driver = Driver(tables, ambient, queues=queues, containers=blobs)
+        tables, containers, queues = by_kind((client, *clients))
+        self._driver = Driver(tables, ambient, queues=queues, containers=containers)
         self._session: Session[E] = session_of(
-            client.table_name, kinds, policy, indexes, tables, containers=blobs, outbox=outbox, queue=name
+            client.table_name,
+            kinds,
+            policy,
+            tables=tables,
+            containers=containers,
+            queues=queues,
+            outbox=outbox,
+            on_error=on_error,
         )
+        self._clients: Clients | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        source: Source,
+        kinds: type[E] | UnionType,
+        *,
+        table: str | None = None,
+        credential: Credential | None = None,
+        clients: Sequence[Client] = (),
+        outbox: bool = False,
+        on_error: OnError | None = None,
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+    ) -> Self:
+        """Return the table of a class. The table is created if it is absent, and so is what its indexes need.
+
+        Args:
+            source: a connection string; an endpoint, with a credential; or the SDK's client of the account or table.
+            kinds: a class that is declared with `entity`, or a union of such; `Bag` for property bags.
+            table: its name; the class's name if it is None.
+            credential: for an endpoint, such as `DefaultAzureCredential()`.
+            clients: of other tables, containers and the queue of the indexes, where they do not follow from `source`.
+            outbox: as of the class.
+            on_error: as of the class.
+            policy: as of the class.
+
+        Raises:
+            Rejected: the service does not let the table be created, and it is not there.
+            ValueError: a client or a name is missing.
+        """
+        made = Clients(source, credential, name_of(source, kinds, table), indexes_of(kinds_of(kinds)), clients)
+        opened = cls(
+            made.table,
+            kinds,
+            clients=made.others,
+            outbox=outbox,
+            on_error=on_error,
+            policy=policy,
+        )
+        return await opened._created(made)
+
+    async def _created(self, made: Clients) -> Self:
+        """Create what is absent of the tables, the containers and the queue; return this table, with its clients."""
+        self._clients = made
+        policy, driver = self._session.policy, self._driver
+        created = False
+        try:
+            for name, client in driver.tables.items():
+                await driver.run(create(_creating(client.create_table), policy, name))
+            for container in driver.containers.values():
+                await driver.run(create(_creating(container.create_container), policy))
+            for queue in driver.queues.values():
+                await driver.run(create(_creating(queue.create_queue), policy))
+            created = True
+        finally:
+            if not created:
+                await self.close()
+        return self
+
+    async def close(self) -> None:
+        """Close the clients that `open` made."""
+        if self._clients is not None:
+            await self._clients.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the table, whose clients are closed at the end of the block."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the clients that `open` made."""
+        await self.close()
 
     @property
     def driver(self) -> Driver:
@@ -120,17 +174,26 @@ class Table(Queryable[E]):
         """The SDK's clients of the containers of its indexes, by the names that protocols use."""
         return self._driver.containers
 
+    @property
+    def queues(self) -> "dict[str, QueueClient]":
+        """The SDK's client of the queue of its indexes, by its name."""
+        return self._driver.queues
+
     async def insert(self, entity: E) -> None:
         """Write an entity that must be absent. Raises Exists if it is not."""
         await self._driver.run(self._session.insert(entity))
 
-    async def put(self, entity: E) -> None:
+    async def upsert(self, entity: E) -> None:
         """Write an entity, whatever is there.
 
         A request whose answer is lost is sent again, unless the entity shows that it was done. What another program
         writes in between is then overwritten.
         """
-        await self._driver.run(self._session.put(entity))
+        await self._driver.run(self._session.upsert(entity))
+
+    async def insert_or_merge(self, entity: E) -> None:
+        """Write an entity. Properties that it does not have, or that are None, stay as they are there."""
+        await self._driver.run(self._session.insert_or_merge(entity))
 
     async def replace(self, entity: E) -> None:
         """Write an entity that was read. Raises Conflict if the row is no more the one that was read."""
@@ -173,7 +236,7 @@ class Table(Queryable[E]):
         return changed.entity
 
     @asynccontextmanager
-    async def partition(self, partition_key: str | None = None) -> AsyncIterator[Transaction[E]]:
+    async def transaction(self, partition_key: str | None = None) -> AsyncIterator[Transaction[E]]:
         """Collect writes of one partition, and send them in one transaction at the end of the block.
 
         Args:
@@ -185,3 +248,17 @@ class Table(Queryable[E]):
         transaction = Transaction(self._session, partition_key)
         yield transaction
         await self._driver.run(transaction.commit())
+
+
+def _creating(method: Callable[..., Any]) -> Callable[[], object]:
+    """Return what creates something by the SDK, with the errors of this library."""
+
+    async def creating() -> None:
+        with sdk.translated():
+            try:
+                await method(**sdk.NO_RETRIES)
+            except ResourceExistsError as error:
+                if not is_there(error):
+                    raise
+
+    return creating

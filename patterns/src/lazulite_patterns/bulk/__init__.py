@@ -3,12 +3,10 @@
 from lazulite_patterns.bulk.job import Limits, Progress, Report, TooManyFailures
 from lazulite_patterns.bulk.load import delete, load
 from lazulite_patterns.bulk.sending import Failure
-from lazulite_patterns.bulk.state import Checkpoint, FileCheckpoint, State
+from lazulite_patterns.bulk.state import State
 
 __all__ = [
-    "Checkpoint",
     "Failure",
-    "FileCheckpoint",
     "Limits",
     "Progress",
     "Report",

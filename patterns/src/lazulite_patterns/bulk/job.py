@@ -11,11 +11,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 from lazulite_patterns.bulk.groups import Group, Groups, Row
 from lazulite_patterns.bulk.sending import Failure, Sending, Sent
-from lazulite_patterns.bulk.state import Checkpoint, State
+from lazulite_patterns.bulk.state import State
+from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.indexed import IndexedSession
 from lazulite_patterns.table.session import Session
@@ -69,7 +71,7 @@ class Report(NamedTuple):
     failures: tuple[Failure, ...]
 
 
-class TooManyFailures(Exception):  # noqa: N818 - it says what was counted
+class TooManyFailures(PatternsError):  # noqa: N818 - it says what was counted
     """More rows failed than the limit says. `report` has them."""
 
     def __init__(self, report: Report) -> None:
@@ -98,7 +100,7 @@ class Job(Generic[E, R]):
             checkpoint: keeps how far the load is.
             notify: called after each wave.
         """
-        state = State() if checkpoint is None else checkpoint.read()
+        state = State.of(None if checkpoint is None else checkpoint.load())
         self.skip = state.rows_done
         """Rows of the source that are done already."""
         self._session, self._planned, self._limits = session, planned, limits
@@ -143,7 +145,7 @@ class Job(Generic[E, R]):
             self._count((yield from perform(Gather(protocols, self._workers))) if wave else [])
             if self._checkpoint is not None:
                 waiting = (each.first_number for each in (*self._closed, *self._groups.opened))
-                self._checkpoint.write(State(min(waiting, default=self._read), self.report.failures))
+                self._checkpoint.save(State(min(waiting, default=self._read), self.report.failures).text())
             if self._notify is not None:
                 self._notify(self.report.progress)
             if not self._closed:

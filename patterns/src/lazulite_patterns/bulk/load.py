@@ -5,22 +5,22 @@ from itertools import islice
 from typing import Literal, TypeVar
 
 from lazulite_patterns.bulk.job import Job, Limits, Progress, Report
-from lazulite_patterns.bulk.state import Checkpoint
+from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.effects.tables import EntityKey, Kind
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.table import Table
 
 E = TypeVar("E")
 R = TypeVar("R")
-Loading = Literal["put", "insert"]
-KINDS: dict[Loading, Kind] = {"put": Kind.PUT, "insert": Kind.INSERT}
+Loading = Literal["upsert", "insert"]
+KINDS: dict[Loading, Kind] = {"upsert": Kind.PUT, "insert": Kind.INSERT}
 
 
 def load(
     table: Table[E],
     rows: Iterable[E],
     *,
-    kind: Loading = "put",
+    kind: Loading = "upsert",
     limits: Limits = Limits(),  # noqa: B008 - it is frozen
     checkpoint: Checkpoint | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -30,7 +30,7 @@ def load(
     Args:
         table: the table.
         rows: the entities, in any order; in the same order again after a crash, if there is a checkpoint.
-        kind: `put` overwrites what is there; `insert` fails a row that is there with other properties.
+        kind: `upsert` overwrites what is there; `insert` fails a row that is there with other properties.
         limits: of memory, workers and failures.
         checkpoint: keeps how far the load is.
         progress: called now and then.

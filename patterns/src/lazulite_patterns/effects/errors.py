@@ -1,7 +1,9 @@
 """How an effect fails: the service rejects it, or its result is unknown."""
 
+from lazulite_patterns.errors import PatternsError
 
-class Rejected(Exception):  # noqa: N818 - it is what the service says
+
+class Rejected(PatternsError):  # noqa: N818 - it is what the service says
     """The service rejected an operation, definitely: nothing was written.
 
     Attributes:
@@ -18,7 +20,7 @@ class Rejected(Exception):  # noqa: N818 - it is what the service says
         self.index = index
 
 
-class ResultUnknown(Exception):  # noqa: N818 - as above
+class ResultUnknown(PatternsError):  # noqa: N818 - as above
     """No answer came, or one that says nothing of the result, such as 500 or 503. A write may have been done or not.
 
     A connection that could not be opened is one, too: with aiohttp the SDK reports a connection that broke after the

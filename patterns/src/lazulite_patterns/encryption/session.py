@@ -1,7 +1,7 @@
 """A session whose writes encrypt and whose reads decrypt; and rows that are encrypted anew."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple, TypeVar
 
 from lazulite_patterns.auditing.finding import Check
@@ -75,17 +75,16 @@ def encrypted(session: Session[E], cipher: Ciphers) -> EncryptedSession[E]:
     cipher = cipher.of(session.name)
     if absent := session.kinds.absent(cipher.names):
         raise SchemaError(f"{min(absent)}: no class of the table has such a property, so nothing would be encrypted")
+    kept = {each.name: getattr(session, each.name) for each in fields(session)}
     if not isinstance(session, IndexedSession):
-        return EncryptedSession(session.name, session.kinds, session.policy, session.outbox, cipher=cipher)
+        return EncryptedSession(**kept, cipher=cipher)
     for each in session.indexes:
         if shown := each.properties & cipher.names:
             raise SchemaError(
                 f"index {each.index.name}: its entries would show {min(shown)}, which is encrypted. "
                 "A blind index finds equal values: Cipher(…, blind=[…])"
             )
-    return EncryptedIndexedSession(
-        *(session.name, session.kinds, session.policy, session.outbox, session.indexes, session.queue), cipher=cipher
-    )
+    return EncryptedIndexedSession(**kept, cipher=cipher)
 
 
 def blinded(condition: Filter, cipher: Ciphers) -> Filter:

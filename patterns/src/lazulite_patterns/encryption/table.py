@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from types import UnionType
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import Self, TypeVar
 
 from azure.data.tables import TableClient
 
@@ -12,15 +12,12 @@ from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.encryption.ciphers import Ciphers
 from lazulite_patterns.encryption.session import confirmed, encrypted, reencrypted
-from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.conditions import Condition
-from lazulite_patterns.indexes.index import Index
 from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.table.clients import Client, Clients, Credential, Source, name_of
 from lazulite_patterns.table.query import Query
+from lazulite_patterns.table.session import OnError, indexes_of, kinds_of
 from lazulite_patterns.table.table import Table
-
-if TYPE_CHECKING:
-    from azure.storage.blob import ContainerClient  # An extra: only programs with blobs have it.
 
 E = TypeVar("E")
 
@@ -28,35 +25,14 @@ E = TypeVar("E")
 class EncryptedTable(Table[E]):
     """A table some of whose properties are encrypted by this process. The service never sees them."""
 
-    @overload
-    def __init__(
-        self: "EncryptedTable[Bag]",
-        client: TableClient,
-        *,
-        cipher: Ciphers,
-        policy: Policy = ...,
-        ambient: Ambient | None = ...,
-    ) -> None: ...
-    @overload
     def __init__(
         self,
         client: TableClient,
         kinds: type[E] | UnionType,
         *,
         cipher: Ciphers,
-        indexes: Sequence[Index] = ...,
-        clients: "Sequence[TableClient | ContainerClient]" = ...,
-        policy: Policy = ...,
-        ambient: Ambient | None = ...,
-    ) -> None: ...
-    def __init__(
-        self,
-        client: TableClient,
-        kinds: type[E] | UnionType | None = None,
-        *,
-        cipher: Ciphers,
-        indexes: Sequence[Index] = (),
-        clients: "Sequence[TableClient | ContainerClient]" = (),
+        clients: Sequence[Client] = (),
+        on_error: OnError | None = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         ambient: Ambient | None = None,
     ) -> None:
@@ -64,28 +40,46 @@ class EncryptedTable(Table[E]):
 
         Args:
             client: of the table. Its own retries are not used.
-            kinds: a class that is declared with `entity`, or a union of such; None for property bags.
+            kinds: a class that is declared with `entity`, or a union of such; `Bag` for property bags.
             cipher: what encrypts, `Cipher` or `LegacyCipher`.
-            indexes: of properties that are not encrypted; the table has one class then.
-            clients: of the other tables, and of the containers, that indexes name.
+            clients: of the other tables, the containers and the queue that the indexes of the classes name.
+            on_error: called for a row of a query that no class can read, and the error.
             policy: deadlines and marks.
             ambient: clock, randomness and failpoints, for tests.
 
         Raises:
             SchemaError: an index would show the values of an encrypted property.
         """
-        super().__init__(
-            client,
-            kinds,  # type: ignore[arg-type] # None is for bags
-            indexes=indexes,
-            clients=clients,
-            policy=policy,
-            ambient=ambient,
-        )
+        super().__init__(client, kinds, clients=clients, on_error=on_error, policy=policy, ambient=ambient)
         self.cipher = cipher.of(client.table_name)
         self._session = encrypted(self._session, cipher)
 
-    def where(self, *conditions: Condition | tuple[Condition, ...], scan: bool = False) -> Query[E]:
+    @classmethod
+    def open(  # type: ignore[override] # a table that encrypts is not opened without a cipher
+        cls,
+        source: Source,
+        kinds: type[E] | UnionType,
+        *,
+        cipher: Ciphers,
+        table: str | None = None,
+        credential: Credential | None = None,
+        clients: Sequence[Client] = (),
+        on_error: OnError | None = None,
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+    ) -> Self:
+        """Return the encrypted table of a class, as `Table.open` does. `cipher` encrypts."""
+        made = Clients(source, credential, name_of(source, kinds, table), indexes_of(kinds_of(kinds)), clients)
+        opened = cls(
+            made.table,
+            kinds,
+            cipher=cipher,
+            clients=made.others,
+            on_error=on_error,
+            policy=policy,
+        )
+        return opened._created(made)
+
+    def where(self, *conditions: Condition, scan: bool = False) -> Query[E]:
         """Return a query as `Table.where` does. An encrypted property is compared by its blind index.
 
         Raises:

@@ -16,9 +16,6 @@ class Bag(dict[str, object]):
 class Bags:
     """The entities of a table as bags."""
 
-    several = False
-    """Bags have no class."""
-
     def of(self, entity: object) -> "Bags":  # noqa: ARG002 - all are alike
         """Return how an entity is stored."""
         return self

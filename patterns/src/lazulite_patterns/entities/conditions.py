@@ -1,26 +1,22 @@
-"""Conditions on the fields of a class: `e = columns(Employee)`, then `e.age >= 18`, `e.id.between(100, 199)`."""
+"""Conditions on the columns of a class: `Employee.age >= 18`, `Employee.id.between(100, 199)`."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from lazulite_patterns.entities.registry import schema_of
+from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.filters import Comparison
 
 Operator = Comparison | Literal["starts with"]
+_OPPOSITES: dict[Operator, Operator] = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 
 
-class QueryError(ValueError):
-    """A query cannot be asked so. The message names the field."""
+class QueryError(PatternsError, ValueError):
+    """A query cannot be asked so. The message names the column."""
 
 
-@dataclass(frozen=True)
 class Condition:
-    """A field of a class compared to a value."""
-
-    cls: type
-    field: str
-    operator: Operator
-    value: object
+    """A condition on columns of a class. `&`, `|` and `~` combine conditions."""
 
     def __bool__(self) -> bool:
         """Reject `a and b`, `not a` and `1 < a < 3`, of which Python would drop a part.
@@ -28,77 +24,67 @@ class Condition:
         Raises:
             TypeError: always.
         """
+        names = " and ".join(dict.fromkeys(each.field for each in comparisons(self)))
         raise TypeError(
-            f"a condition on {self.field} is not true or false: give conditions that all hold one by one, "
-            "as in where(a, b), and a range as between(first, last)"
+            f"a condition on {names} is not true or false: give conditions that all hold one by one, "
+            "as in where(a, b), join others by & and |, and give a range as between(first, last)"
         )
 
+    def __and__(self, other: "Condition") -> "Condition":
+        """Return a condition that rows fulfil which fulfil both."""
+        return joined("and", (self, other))
 
-class Column:
-    """A field of a class, in conditions. Comparisons return a `Condition`."""
+    def __or__(self, other: "Condition") -> "Condition":
+        """Return a condition that rows fulfil which fulfil one of both."""
+        return joined("or", (self, other))
 
-    __hash__ = None  # type: ignore[assignment] # `==` does not compare columns
+    def __invert__(self) -> "Condition":
+        """Return the opposite. A row without the property fulfils neither.
 
-    def __init__(self, cls: type, field: str) -> None:
-        """Take a class and the name of a field."""
-        self._cls = cls
-        self._field = field
-
-    def __eq__(self, value: object) -> Condition:  # type: ignore[override] # it is a condition, not a truth value
-        """Return the condition that the field has a value."""
-        return self._compared("eq", value)
-
-    def __ne__(self, value: object) -> Condition:  # type: ignore[override] # as above
-        """Return the condition that the field is there and has another value."""
-        return self._compared("ne", value)
-
-    def __lt__(self, value: object) -> Condition:
-        """Return the condition that the field is less."""
-        return self._compared("lt", value)
-
-    def __le__(self, value: object) -> Condition:
-        """Return the condition that the field is less or equal."""
-        return self._compared("le", value)
-
-    def __gt__(self, value: object) -> Condition:
-        """Return the condition that the field is greater."""
-        return self._compared("gt", value)
-
-    def __ge__(self, value: object) -> Condition:
-        """Return the condition that the field is greater or equal."""
-        return self._compared("ge", value)
-
-    def between(self, first: object, last: object) -> tuple[Condition, Condition]:
-        """Return the conditions that the field is from one value to another, both included."""
-        return self >= first, self <= last
-
-    def starts_with(self, text: str) -> Condition:
-        """Return the condition that a text, as a part of a key, begins with another."""
-        return self._compared("starts with", text)
-
-    def _compared(self, operator: Operator, value: object) -> Condition:
-        return Condition(self._cls, self._field, operator, value)
+        Raises:
+            QueryError: the service cannot decide it.
+        """
+        raise NotImplementedError
 
 
-class Columns:
-    """The fields of a class, as attributes."""
+@dataclass(frozen=True)
+class Compared(Condition):
+    """A column of a class compared to a value."""
 
-    def __init__(self, cls: type) -> None:
-        """Take a class that is declared with `entity`."""
-        self._cls = cls
-        self._names = frozenset(each.name for each in schema_of(cls).shape.fields)
+    cls: type
+    field: str
+    operator: Operator
+    value: object
 
-    def __getattr__(self, name: str) -> Column:
-        """Return a field."""
-        if name.startswith("__") or name not in self._names:
-            raise AttributeError(f"{self._cls.__name__} has no field {name}")
-        return Column(self._cls, name)
+    def __invert__(self) -> Condition:
+        """Return the opposite comparison."""
+        if self.operator == "starts with":
+            raise QueryError(f"{self.field}: the service cannot find keys that do not begin with a text")
+        return replace(self, operator=_OPPOSITES[self.operator])
 
 
-def columns(cls: type) -> Columns:
-    """Return the fields of a class, for conditions.
+@dataclass(frozen=True)
+class Joined(Condition):
+    """Conditions of which all hold, or one."""
 
-    Raises:
-        SchemaError: the class is not declared with `entity`.
-    """
-    return Columns(cls)
+    word: Literal["and", "or"]
+    parts: tuple[Condition, ...]
+
+    def __invert__(self) -> Condition:
+        """Return that none holds, or not all."""
+        return Joined("or" if self.word == "and" else "and", tuple(~each for each in self.parts))
+
+
+def joined(word: Literal["and", "or"], parts: Iterable[Condition]) -> Condition:
+    """Return a condition of which all parts hold, or one of them; a single part as it is."""
+    found = tuple(parts)
+    return found[0] if len(found) == 1 else Joined(word, found)
+
+
+def comparisons(condition: Condition) -> Iterator[Compared]:
+    """Yield the comparisons that a condition is made of."""
+    if isinstance(condition, Compared):
+        yield condition
+    elif isinstance(condition, Joined):
+        for each in condition.parts:
+            yield from comparisons(each)

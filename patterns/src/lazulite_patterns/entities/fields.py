@@ -19,7 +19,7 @@ from typing import (
 
 import msgspec
 
-from lazulite_patterns.entities.columns import Extra, Flatten, Int32, Json, Name, Partition, Row
+from lazulite_patterns.entities.columns import Column, Declaration, declared
 from lazulite_patterns.entities.edm import INT32, PropertyType, json_type, property_type
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 
@@ -33,17 +33,13 @@ class Field(NamedTuple):
     optional: bool
     default: Callable[[], object] | None
     """Makes the value of a field whose property is absent; None if the property must be there."""
-    notes: tuple[object, ...]
-    """What stands beside the type in `Annotated`."""
-
-    def note(self, kind: type) -> Any:
-        """Return the annotation of a class; None if there is none."""
-        return next((each for each in self.notes if isinstance(each, kind) or each is kind), None)
+    declared: Declaration
+    """What the class says of it beside its type."""
 
     @property
     def is_key(self) -> bool:
         """Whether the field is part of a key."""
-        return self.note(Partition) is not None or self.note(Row) is not None
+        return self.declared.key is not None
 
 
 class Property(NamedTuple):
@@ -69,12 +65,12 @@ class Shape:
         self.flattened: dict[str, Shape] = {}
         self.extra: str | None = None
         for each in self.fields:
-            if each.note(Extra) is not None:
+            if each.declared.form == "extra":
                 self.extra = each.name
-            elif (flatten := each.note(Flatten)) is not None:
-                self.flattened[each.name] = _flattened(cls, each, flatten, prefix)
+            elif each.declared.form == "flat":
+                self.flattened[each.name] = _flattened(cls, each, prefix)
             elif not each.is_key:
-                self.properties.append(Property(prefix + _stored_name(each), each, _type(cls, each)))
+                self.properties.append(Property(prefix + (each.declared.name or each.name), each, _type(cls, each)))
         self._by_field = {each.field.name: each for each in self.properties}
         self._stored = [each for each in self.fields if each.name in self._by_field or each.name in self.flattened]
         names = sorted(self.names())
@@ -157,29 +153,24 @@ def make(cls: type, values: dict[str, object]) -> Any:
     return cls(**values)
 
 
-def _flattened(cls: type, field: Field, flatten: object, prefix: str) -> Shape:
-    own = flatten.prefix if isinstance(flatten, Flatten) else None
+def _flattened(cls: type, field: Field, prefix: str) -> Shape:
+    own = field.declared.prefix
     if not isinstance(field.kind, type):
-        raise SchemaError(f"{cls.__name__}.{field.name}: only a class can be flattened")
+        raise SchemaError(f"{cls.__name__}.{field.name}: only a class can be flat")
     shape = Shape(field.kind, prefix + (f"{field.name}_" if own is None else own))
     if shape.extra is not None or any(each.is_key for each in shape.fields):
-        raise SchemaError(f"{cls.__name__}.{field.name}: a flattened class has no keys and no extra properties")
+        raise SchemaError(f"{cls.__name__}.{field.name}: a flat class has no keys and no extra properties")
     return shape
 
 
-def _stored_name(field: Field) -> str:
-    name = field.note(Name)
-    return name.name if isinstance(name, Name) else field.name
-
-
 def _type(cls: type, field: Field) -> PropertyType:
-    if field.note(Json) is not None:
+    if field.declared.form == "json":
         return json_type(field.kind)
-    if field.note(Int32) is not None:
+    if field.declared.form == "int32":
         return INT32
     if (found := property_type(field.kind)) is None:
         raise SchemaError(
-            f"{cls.__name__}.{field.name}: {field.kind} is no type of a property; add Json() or Flatten()"
+            f'{cls.__name__}.{field.name}: {field.kind} is no type of a property; say form="json" or form="flat"'
         )
     return found
 
@@ -192,17 +183,22 @@ def _fields(cls: type) -> list[Field]:
     defaults = _defaults(cls)
     found = []
     for name in defaults:
-        kind, notes = _without_qualifier(hints[name]), ()
-        if get_origin(kind) is Annotated:
+        kind, notes = _without_qualifier(hints[name]), [_in_body(cls, name)]
+        while get_origin(kind) in {Annotated, Column}:
             kind, *rest = get_args(kind)
-            notes = tuple(rest)
+            notes += rest
         optional = is_typeddict(cls) and defaults[name] is not None
         if get_origin(kind) in {Union, types.UnionType} and type(None) in get_args(kind):
             optional = True
             kinds = [each for each in get_args(kind) if each is not type(None)]
             kind = kinds[0] if len(kinds) == 1 else Union[tuple(kinds)]  # noqa: UP007 - of types at run time
-        found.append(Field(name, kind, optional, defaults[name], notes))
+        found.append(Field(name, kind, optional, defaults[name], declared(notes)))
     return found
+
+
+def _in_body(cls: type, name: str) -> object:
+    """Return what a class, or the one that it inherits a field from, has as its attribute."""
+    return next((vars(each)[name] for each in cls.__mro__ if name in vars(each)), None)
 
 
 def _without_qualifier(hint: object) -> Any:

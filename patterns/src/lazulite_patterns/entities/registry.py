@@ -1,15 +1,29 @@
 """Classes that are entities, and several of them in one table."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, is_typeddict
+from typing import (
+    Any,
+    Generic,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    is_typeddict,
+    overload,
+)
 
 import msgspec
 
 from lazulite_patterns.effects.tables import EntityKey, Stored
-from lazulite_patterns.entities.columns import checked
+from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.columns import NO_DEFAULT, Column, checked, column, index, partition, row, unique
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
+from lazulite_patterns.entities.indexes import Index
 from lazulite_patterns.entities.rows_read import make_room
 from lazulite_patterns.entities.schema import RESERVED, TYPE, Schema, Upgrade
 from lazulite_patterns.keys.components import Component
@@ -19,42 +33,96 @@ Class = TypeVar("Class", bound=type)
 _schemas: dict[type, Schema[Any]] = {}
 
 
-@dataclass_transform()
+@overload
+def entity(cls: Class, /) -> Class: ...
+@overload
 def entity(
+    *,
+    type: str | None = ...,
+    version: int = ...,
+    partition: Sequence[object] = ...,
+    row: Sequence[object] = ...,
+    indexes: Sequence[Index] = ...,
+) -> Callable[[Class], Class]: ...
+@dataclass_transform(field_specifiers=(column, index, partition, row, unique))
+def entity(
+    cls: Any = None,
+    /,
     *,
     type: str | None = None,  # noqa: A002 - the name of the property
     version: int = 1,
     partition: Sequence[object] = (),
     row: Sequence[object] = (),
-) -> Callable[[Class], Class]:
-    """Declare a class of entities: a dataclass, `msgspec.Struct`, TypedDict or pydantic model.
+    indexes: Sequence[Index] = (),
+) -> Any:
+    """Declare a class of entities. It becomes a dataclass, frozen unless it derives from another one.
 
-    A class that is none of these becomes a dataclass.
+    A dataclass, `msgspec.Struct`, TypedDict or pydantic model stays what it is. Its columns are declared in
+    `Annotated[…]`, and `columns` names them in conditions.
 
     Args:
+        cls: the class, for `@entity` without arguments.
         type: the name in the property `_Type`; the class's name if it is None.
         version: of the class, in the property `_Version`; `upgrade` lifts entities of earlier ones.
-        partition: components before the fields of the PartitionKey, such as `[bucket(16, by="device")]`.
-        row: components before the fields of the RowKey.
+        partition: components before the columns of the PartitionKey, such as `[bucket(16, by="device")]`.
+        row: components before the columns of the RowKey.
+        indexes: of several columns, and listings; a subclass has them, too.
 
     Raises:
-        SchemaError: a field cannot be stored, or a key has no field, or instances have no room for the row that they
+        SchemaError: a column cannot be stored, or a key has no column, or instances have no room for the row that they
             were read from: a dataclass with `slots=True`, a Struct without `dict=True`.
     """
-    return lambda cls: _declared(cls, type, version, checked(partition), checked(row))
+    first, second = checked(partition), checked(row)
+
+    def declare(made: Class) -> Class:
+        return _declared(made, type, version, first, second, tuple(indexes))
+
+    return declare if cls is None else declare(cls)
 
 
 def _declared(
-    cls: Class, type_name: str | None, version: int, partition: tuple[Component, ...], row: tuple[Component, ...]
+    cls: Class,
+    type_name: str | None,
+    version: int,
+    partition: tuple[Component, ...],
+    row: tuple[Component, ...],
+    indexes: tuple[Index, ...],
 ) -> Class:
-    known = dataclasses.is_dataclass(cls) or is_typeddict(cls) or hasattr(cls, "model_fields")
+    if cls in _schemas:
+        raise SchemaError(f"{cls.__name__} is declared already")
+    known = "__dataclass_fields__" in vars(cls) or is_typeddict(cls) or hasattr(cls, "model_fields")
     if not known and not issubclass(cls, msgspec.Struct):
-        dataclasses.dataclass(cls)
+        _make_dataclass(cls)
     make_room(cls)
     if version < 1:
         raise SchemaError(f"{cls.__name__}: versions begin with 1")
-    _schemas[cls] = Schema(cls, cls.__name__ if type_name is None else type_name, version, partition, row)
+    inherited = tuple(index for each in cls.__mro__ if each in _schemas for index in _schemas[each].indexes)
+    name = cls.__name__ if type_name is None else type_name
+    _schemas[cls] = Schema(cls, name, version, partition, row, (*inherited, *indexes))
     return cls
+
+
+def _make_dataclass(cls: type) -> None:
+    """Make a class a frozen dataclass, and each annotation in its body a column."""
+    own = {}
+    for name, kind in inspect.get_annotations(cls).items():
+        if "ClassVar" in str(kind):
+            continue
+        given = vars(cls).get(name, NO_DEFAULT)
+        plain = given if isinstance(given, Column) else Column(default=given)
+        if isinstance(plain.default, dataclasses.Field):
+            raise SchemaError(f"{cls.__name__}.{name}: say column(default_factory=…) instead of field(…)")
+        own[name] = plain.of(cls, name)
+        if plain.factory is not None:
+            setattr(cls, name, dataclasses.field(default_factory=plain.factory))
+        elif plain.default is NO_DEFAULT:
+            setattr(cls, name, dataclasses.field())  # Else that of a class that it inherits from were the default.
+        else:
+            setattr(cls, name, plain.default)
+    bases = [vars(each)["__dataclass_params__"] for each in cls.__mro__ if "__dataclass_params__" in vars(each)]
+    dataclasses.dataclass(frozen=all(each.frozen for each in bases))(cls)
+    for name, each in own.items():
+        setattr(cls, name, each)
 
 
 def upgrade(cls: type[object], version: int) -> Callable[[Upgrade], Upgrade]:
@@ -89,6 +157,30 @@ def schema_of(cls: type[E]) -> Schema[E]:
     return cast(Schema[E], found)
 
 
+class Columns:
+    """The columns of a class, as attributes."""
+
+    def __init__(self, cls: type) -> None:
+        """Take a class that is declared with `entity`, or `Bag`."""
+        self._cls = cls
+        self._names = None if issubclass(cls, Bag) else frozenset(each.name for each in schema_of(cls).shape.fields)
+
+    def __getattr__(self, name: str) -> Column[Any]:
+        """Return a column. A bag has one for each property that a row may have."""
+        if name.startswith("__") or (self._names is not None and name not in self._names):
+            raise AttributeError(f"{self._cls.__name__} has no column {name}")
+        return Column[Any]().of(self._cls, name)
+
+
+def columns(cls: type) -> Columns:
+    """Return the columns of a class that has none of type `Column`: a model of another library, or `Bag`.
+
+    Raises:
+        SchemaError: the class is not declared with `entity`.
+    """
+    return Columns(cls)
+
+
 class Schemas(Generic[E]):
     """The classes of a table's entities."""
 
@@ -105,15 +197,9 @@ class Schemas(Generic[E]):
             raise SchemaError("two classes of a table have the same type")
 
     @property
-    def several(self) -> bool:
-        """Whether there are several classes."""
-        return len(self._by_class) > 1
-
-    @property
-    def only(self) -> Schema[E]:
-        """The schema of a table's only class."""
-        (found,) = self._by_class.values()
-        return found
+    def all(self) -> tuple[Schema[Any], ...]:
+        """The schemas of the classes."""
+        return tuple(self._by_class.values())
 
     def of(self, entity: E) -> Schema[E]:
         """Return the schema of an entity. The only class of a table may be a TypedDict, whose entities are mappings.

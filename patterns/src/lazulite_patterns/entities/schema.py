@@ -5,13 +5,14 @@ from typing import Generic, TypeVar, cast
 
 from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities import limits
-from lazulite_patterns.entities.columns import Partition, Row
+from lazulite_patterns.entities.columns import KeyName
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.fields import Field, Shape, get, make
+from lazulite_patterns.entities.indexes import Index
 from lazulite_patterns.entities.rows_read import attach_row, extra_of
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
 from lazulite_patterns.keys.codecs import Choices, Integers
-from lazulite_patterns.keys.components import Component
+from lazulite_patterns.keys.components import Component, of_type
 from lazulite_patterns.keys.layout import Layout
 from lazulite_patterns.outcomes.ring import BIRTH, RING
 
@@ -36,6 +37,7 @@ class Schema(Generic[E]):
         version: int = 1,
         partition: tuple[Component, ...] = (),
         row: tuple[Component, ...] = (),
+        indexes: tuple[Index, ...] = (),
     ) -> None:
         """Read the annotations of a class.
 
@@ -47,8 +49,10 @@ class Schema(Generic[E]):
         self.version = version
         self.upgrades: dict[int, Upgrade] = {}
         self.shape = Shape(cls)
-        self.partition = self._layout(Partition, "PartitionKey", partition)
-        self.row = self._layout(Row, "RowKey", row)
+        self.partition = self._layout("PartitionKey", partition)
+        self.row = self._layout("RowKey", row)
+        by_column = (made(each.name) for each in self.shape.fields for made in each.declared.indexes)
+        self.indexes = tuple(dict.fromkeys((*by_column, *indexes)))
         self.names = frozenset(self.shape.names())
         self._both = Layout(cls.__name__, self.partition.components + self.row.components)
         self._parts = [name for name, each in self._both.components if each.given]
@@ -161,19 +165,29 @@ class Schema(Generic[E]):
             properties = lift(properties)
         return properties
 
-    def _layout(self, note: type, key: str, first: tuple[Component, ...]) -> Layout:
+    def _layout(self, key: KeyName, first: tuple[Component, ...]) -> Layout:
         """Return the layout of a key. Components that are no field have a name with a dot."""
         components = [(f".{number}", each) for number, each in enumerate(first)]
         for field in self.shape.fields:
-            for number, each in enumerate(getattr(field.note(note), "components", ())):
+            if field.declared.key != key:
+                continue
+            parts = field.declared.components
+            own = () if any(each.given for each in parts) else self._component(field)
+            for number, each in enumerate((*parts, *own)):
                 components.append((field.name if each.given else f"{field.name}.{number}", each))
                 if each.given:
                     self._check_component(field, each)
         if not components:
-            raise SchemaError(f"{self.cls.__name__}: no field is part of the {key}")
+            raise SchemaError(f"{self.cls.__name__}: no column is part of the {key}")
         if any(each.compute is not None and each.source is None for _, each in components):
             raise SchemaError(f"{self.cls.__name__}: a random bucket cannot be found again: bucket(16, by=…)")
         return Layout(self.cls.__name__, tuple(components))
+
+    def _component(self, field: Field) -> tuple[Component]:
+        """Return the component of a field that names none: that of its type."""
+        if field.kind is int or (found := of_type(field.kind)) is None:
+            raise SchemaError(f"{self.cls.__name__}.{field.name}: name its component, as in row(width=6)")
+        return (found,)
 
     def _check_component(self, field: Field, component: Component) -> None:
         """Reject a component that has no value of a field's type."""
@@ -183,8 +197,31 @@ class Schema(Generic[E]):
         if isinstance(field.kind, type) and not any(issubclass(field.kind, each) for each in every):
             raise SchemaError(
                 f"{self.cls.__name__}.{field.name}: the component of a key is of {every[0].__name__}, and the field of "
-                f"{field.kind.__name__}; name another component, as in Row(integer(6))"
+                f"{field.kind.__name__}; name another component, as in row(width=6)"
             )
+
+    @property
+    def partition_parts(self) -> frozenset[str]:
+        """The names of the columns that tell the PartitionKey."""
+        parts = self.partition.components
+        return frozenset(name for name, each in parts if each.given) | {each.source for _, each in parts if each.source}
+
+    def partition_key(self, given: Mapping[str, object]) -> str:
+        """Return the PartitionKey of the columns that tell it.
+
+        Raises:
+            KeyValueError: a column has no value that can be part of a key.
+        """
+        return self.partition.text({**given, **self.computed(given)})
+
+    def computed(self, known: Mapping[str, object]) -> dict[str, object]:
+        """Return the constants of both keys, and the buckets whose column is known."""
+        possible = [
+            (name, each)
+            for name, each in self._both.components
+            if each.given or each.constant is not None or each.source in known
+        ]
+        return Layout(self.cls.__name__, tuple(possible)).computed(known)
 
     def key_of(self, given: Mapping[str, object]) -> EntityKey:
         """Return the keys of the fields that are parts of them.

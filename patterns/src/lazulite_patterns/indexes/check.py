@@ -9,9 +9,10 @@ from lazulite_patterns.auditing.source import Source, name_of
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError
+from lazulite_patterns.entities.indexes import Listing
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.entries import PENDING, Entry, contents, copied, intents, pointing_to, target, targets
-from lazulite_patterns.indexes.index import BoundIndex, Listing, obstacle
+from lazulite_patterns.indexes.index import BoundIndex, obstacle
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import begin, read

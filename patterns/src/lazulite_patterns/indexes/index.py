@@ -1,16 +1,14 @@
-"""The indexes of a class: what is declared, and the entries of an entity by it."""
+"""The indexes of a class that a table has: the entries of an entity, and where entries of values are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any, Literal, NamedTuple
-from uuid import UUID
+from typing import Any, NamedTuple
 
 from azure.data.tables import EdmType, EntityProperty
 
 from lazulite_patterns.effects.tables import EntityKey, Properties
-from lazulite_patterns.entities.columns import Int32, Json
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
+from lazulite_patterns.entities.indexes import Index, Listing
 from lazulite_patterns.entities.schema import Schema
 from lazulite_patterns.indexes import list_blobs
 from lazulite_patterns.indexes.entries import ENTRY, Entry, digest
@@ -21,108 +19,7 @@ from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.keys.layout import Layout
 from lazulite_patterns.keys.times import Ticks
 
-_COMPONENTS: dict[object, object] = {
-    str: key_components.text(),
-    int: key_components.integer(19, signed=True),
-    datetime: key_components.ticks(),
-    date: key_components.date(),
-    UUID: key_components.uuid(),
-    bytes: key_components.octets(),
-}
 _DIGEST = "…digest"
-
-
-class Index:
-    """An index of entities by fields.
-
-    Attributes:
-        name: of the index, as in `by`; part of the entries' keys.
-        unique: whether two entities may not have the same values.
-        within_partition: whether the entries lie in the entity's partition, and a look-up is in one partition.
-        table: the table of the entries; None for the entities' own.
-        copy: fields that the entries have, too.
-        eventual: whether a worker of a queue writes the entries after the commit.
-        container: the container of the blobs with its lists; empty for rows.
-    """
-
-    container = ""
-
-    def __init__(
-        self,
-        name: str,
-        *fields: str | tuple[str, object],
-        unique: bool = False,
-        within_partition: bool = False,
-        table: str | None = None,
-        copy: Sequence[str] = (),
-        eventual: bool = False,
-    ) -> None:
-        """Declare an index.
-
-        Args:
-            name: of the index.
-            fields: names of fields, or pairs of a name and a component: `("age", integer(3))`. An entity in which
-                one of them is None has no entry.
-            unique: whether two entities may not have the same values; `within_partition`, in one partition.
-            within_partition: whether the entries are written in the entity's transaction.
-            table: the name of the entries' table; None for the entities' own.
-            copy: names of fields that `Table.copied` reads without the entity. They are no parts of a key.
-            eventual: whether a worker of a queue writes the entries after the commit: `Table(…, queue=…)`.
-
-        Raises:
-            SchemaError: there is no field, or two of these do not go together.
-        """
-        if not fields or (within_partition and table is not None):
-            raise SchemaError(f"index {name}: it has fields, and within a partition the table of the entities")
-        if unique and copy:
-            raise SchemaError(f"index {name}: a unique index has no copies, as a mark could overwrite a claim")
-        if eventual and (unique or within_partition or copy):
-            raise SchemaError(f"index {name}: an eventual one is not unique, has no copies, and is in other partitions")
-        self.name = name
-        self.eventual = eventual
-        self.copy = tuple(copy)
-        self.fields = tuple((each, None) if isinstance(each, str) else each for each in fields)
-        self.unique = unique
-        self.within_partition = within_partition
-        self.table = table
-
-
-class Listing(Index):
-    """An index whose entries are lists in few rows, or in blobs: the guide's index entities.
-
-    Attributes:
-        place: `partition` for rows in the entities' partition, which are written in their transaction; `table` for
-            rows in other partitions or in another table; `blob` for a blob of each list.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *fields: str | tuple[str, object],
-        place: Literal["partition", "table", "blob"] = "partition",
-        table: str | None = None,
-        container: str = "",
-        eventual: bool = False,
-    ) -> None:
-        """Declare a listing.
-
-        Args:
-            name: of the index.
-            fields: as those of an index.
-            place: where the lists are.
-            table: the name of the lists' table; None for the entities' own.
-            container: the name of the blobs' container.
-            eventual: as that of an index.
-
-        Raises:
-            SchemaError: there is no field, or lists within the partition have another table or are eventual. Or lists
-                in blobs have no container or a table, or others have a container.
-        """
-        if (place == "blob") != bool(container) or (container and table is not None):
-            raise SchemaError(f"listing {name}: lists in blobs have a container and no table, others have none")
-        super().__init__(name, *fields, within_partition=place == "partition", table=table, eventual=eventual)
-        self.place = place
-        self.container = container
 
 
 class Place(NamedTuple):
@@ -167,7 +64,7 @@ class BoundIndex:
         """Return the entry with these keys."""
         listed = isinstance(self.index, Listing)
         index = self.index
-        return Entry(self.table, key, index.unique, self.copied, listed, index.eventual, index.container)
+        return Entry(self.table, key, index.unique, self.copied, listed, index.queue is not None, index.container)
 
     def values(self, properties: Properties) -> dict[str, object]:
         """Return the values of the copied fields."""
@@ -284,9 +181,9 @@ def _component(index: Index, schema: Schema[Any], name: str, given: object) -> o
         raise SchemaError(f"index {index.name}: {name} is of type Ticks; a part of a key or a datetime can be indexed")
     if given is not None:
         return given
-    if found.field.note(Int32) is not None:
+    if found.field.declared.form == "int32":
         return key_components.integer(10, signed=True)
-    if found.field.note(Json) is not None or (component := _COMPONENTS.get(found.field.kind)) is None:
+    if found.field.declared.form == "json" or (component := key_components.of_type(found.field.kind)) is None:
         raise SchemaError(f"index {index.name}: name a component for {name}, as in ('{name}', integer(3))")
     return component
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Page, Stored
+from lazulite_patterns.entities.indexes import Listing
 from lazulite_patterns.filters import Filter, in_partition, in_range
 from lazulite_patterns.indexes import list_blobs, lists
 from lazulite_patterns.indexes.entries import PENDING, copied, target, targets
-from lazulite_patterns.indexes.index import BoundIndex, Listing, Place
+from lazulite_patterns.indexes.index import BoundIndex, Place
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.retries import begin, read
@@ -22,8 +23,8 @@ class Hits(NamedTuple):
     continuation: Continuation | None
 
 
-class Copied(NamedTuple):
-    """The keys of an entity, and values of some of its fields."""
+class FieldCopies(NamedTuple):
+    """The keys of an entity, and copies of some of its columns."""
 
     key: EntityKey
     fields: Mapping[str, object]
@@ -32,7 +33,7 @@ class Copied(NamedTuple):
 class Copies(NamedTuple):
     """Copies that a page of entries has, and where the next page begins; None after the last one."""
 
-    copies: list[Copied]
+    copies: list[FieldCopies]
     continuation: Continuation | None
 
 
@@ -63,7 +64,7 @@ def copies(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Conti
     for each in page.entities:
         source = read_instead.get(each.key, each)
         if source is not None and targets(each):
-            found.append(Copied(target(each), index.values(copied(source))))
+            found.append(FieldCopies(target(each), index.values(copied(source))))
     return Copies(found, page.continuation)
 
 

@@ -12,6 +12,8 @@ Rules, in the order of UTF-16 code units, by which the service sorts keys:
 
 import re
 
+from lazulite_patterns.errors import PatternsError
+
 SEPARATOR = "!"
 MARK = "\ufffd"
 """Follows the character that stands for another one; greater than every character of a text."""
@@ -29,11 +31,11 @@ _UNESCAPE = {
 }
 
 
-class KeyValueError(ValueError):
+class KeyValueError(PatternsError, ValueError):
     """A value cannot be part of a key. The message names the component."""
 
 
-class KeyFormatError(ValueError):
+class KeyFormatError(PatternsError, ValueError):
     """A key of the service is none that this layout makes."""
 
 

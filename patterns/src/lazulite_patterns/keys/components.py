@@ -126,3 +126,19 @@ def bucket(count: int, *, by: str | None = None, init: Literal[False] = False) -
     if by is None:
         return cast(int, Component(codec, compute=lambda _: SystemRandom().randrange(count), count=count))
     return cast(int, Component(codec, source=by, compute=lambda text: zlib.crc32(text.encode()) % count, count=count))
+
+
+_OF_TYPES: dict[object, object] = {
+    str: text(),
+    int: integer(19, signed=True),
+    datetime: ticks(),
+    Date: date(),
+    UUID: uuid(),
+    bytes: octets(),
+}
+
+
+def of_type(kind: object) -> Component | None:
+    """Return the component of any value of a type; None if the type has none."""
+    found = _OF_TYPES.get(kind)
+    return found if isinstance(found, Component) else None

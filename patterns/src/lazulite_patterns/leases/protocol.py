@@ -20,6 +20,7 @@ from lazulite_patterns.effects.ambient import NewId, Now
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities import limits
+from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.ring import RING, Ring
@@ -30,11 +31,11 @@ ATTEMPTS = 16
 """Times that a holder tries again after its own renewal or another transaction of it was faster."""
 
 
-class LeaseTaken(Exception):  # noqa: N818 - it is an outcome
+class LeaseTaken(PatternsError):  # noqa: N818 - it is an outcome
     """Another process has the lease."""
 
 
-class LeaseLost(Exception):  # noqa: N818 - it is an outcome
+class LeaseLost(PatternsError):  # noqa: N818 - it is an outcome
     """Another process has taken the lease, or it was released. A guarded transaction was not done."""
 
 

@@ -1,7 +1,9 @@
 """How a write ends that was not done, or of which that is not known."""
 
+from lazulite_patterns.errors import PatternsError
 
-class Conflict(Exception):  # noqa: N818 - it is an outcome
+
+class Conflict(PatternsError):  # noqa: N818 - it is an outcome
     """The entity is not as the write expected. Nothing was written.
 
     Attributes:
@@ -22,7 +24,7 @@ class Absent(Conflict):
     """There is no such entity."""
 
 
-class Restart(Exception):  # noqa: N818 - it is an outcome
+class Restart(PatternsError):  # noqa: N818 - it is an outcome
     """The answer to an insert was lost, and the row is absent: it was not inserted, or it was deleted again.
 
     A protocol that did steps before the insert begins again with its first step, with the same `Identity`: a program
@@ -30,9 +32,9 @@ class Restart(Exception):  # noqa: N818 - it is an outcome
     """
 
 
-class OutcomeUnknown(Exception):  # noqa: N818 - it is an outcome
+class OutcomeUnknown(PatternsError):  # noqa: N818 - it is an outcome
     """The write may have been done or not, and the entity does not tell. A program must look by itself."""
 
 
-class Unavailable(Exception):  # noqa: N818 - it is an outcome
+class Unavailable(PatternsError):  # noqa: N818 - it is an outcome
     """The service did not answer a read before the deadline."""

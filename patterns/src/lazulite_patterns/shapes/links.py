@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities.conditions import Condition
+from lazulite_patterns.entities.conditions import Compared, Condition
 from lazulite_patterns.entities.errors import SchemaError
 from lazulite_patterns.entities.fields import Property, get
 from lazulite_patterns.entities.registry import schema_of
@@ -53,7 +53,7 @@ class Ref(Generic[H, T]):
 
     def holders(self, target: T) -> tuple[Condition, ...]:
         """Return the conditions that the holders of a target fulfil: `table.where(*link.holders(department))`."""
-        return tuple(Condition(self.holder, field, "eq", get(target, name)) for name, field in self.fields.items())
+        return tuple(Compared(self.holder, field, "eq", get(target, name)) for name, field in self.fields.items())
 
 
 @dataclass(frozen=True, init=False)

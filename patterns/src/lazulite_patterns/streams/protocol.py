@@ -17,6 +17,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Read, Stored
 from lazulite_patterns.entities import limits
+from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Policy, begin, read
@@ -55,7 +56,7 @@ class DuplicateEvent(Conflict):
     """An event with this id is in the stream, but not all of the append are, one after the other."""
 
 
-class AppendTooLarge(ValueError):  # noqa: N818 - it says what was counted
+class AppendTooLarge(PatternsError, ValueError):  # noqa: N818 - it says what was counted
     """The events and projections do not fit into one transaction. Nothing was written."""
 
 

@@ -1,20 +1,23 @@
 """What conditions on the components of a key say of the whole key: one key, a range of keys, or nothing."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from lazulite_patterns.entities.conditions import Condition, Operator, QueryError
+from lazulite_patterns.entities.bags import Bags
+from lazulite_patterns.entities.conditions import Compared, Operator, QueryError
 from lazulite_patterns.entities.schema import Schema
 from lazulite_patterns.keys.characters import MARK, SEPARATOR, KeyValueError, escape, utf16_order
 from lazulite_patterns.keys.components import Component
-from lazulite_patterns.keys.key_range import KeyRange
+from lazulite_patterns.keys.key_range import KeyProperty, KeyRange
 from lazulite_patterns.keys.layout import Layout
 
 _OPPOSITE: dict[Operator, Operator] = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-_NOWHERE = KeyRange("", "")
+NOWHERE = KeyRange("", "")
 """A range without a key: that of conditions which contradict each other."""
+_LAST = "\uffff"
+"""No key that a program writes has this character, which sorts after all others."""
 
 
 class Bound(NamedTuple):
@@ -23,22 +26,73 @@ class Bound(NamedTuple):
     exact: str | None = None
     keys: KeyRange | None = None
 
+    @property
+    def range(self) -> KeyRange | None:
+        """The range that the key is in; None for anywhere."""
+        return self.keys if self.exact is None else KeyRange.of(self.exact, self.exact)
 
-def bounds(schema: Schema[object], conditions: Iterable[Condition]) -> tuple[Bound, Bound]:
+
+def key_parts(kind: Schema[Any] | Bags) -> frozenset[str]:
+    """Return the names of the columns that are parts of keys."""
+    if isinstance(kind, Bags):
+        return frozenset({"PartitionKey", "RowKey"})
+    return frozenset(name for name, _ in kind.partition.components + kind.row.components)
+
+
+def bounds(kind: Schema[Any] | Bags, conditions: Iterable[Compared]) -> tuple[Bound, Bound]:
     """Return what the conditions on keys say of PartitionKey and RowKey.
 
     Raises:
         QueryError: a component is compared while one before it is not known, or in a way that no key range has.
     """
+    if isinstance(kind, Bags):
+        return _of_bags("PartitionKey", conditions), _of_bags("RowKey", conditions)
+    return _of_schema(kind, conditions)
+
+
+def _of_bags(name: KeyProperty, conditions: Iterable[Compared]) -> Bound:
+    """Return what conditions say of a key that is a text of its own."""
+    lower, upper, exact = "", _LAST, set()
+    for each in conditions:
+        if each.field != name:
+            continue
+        if not isinstance(each.value, str):
+            raise QueryError(f"{name}: {each.value!r} is no text")
+        if each.operator == "eq":
+            exact.add(each.value)
+        found = _range(each.operator, each.value)
+        lower = max(lower, found.lower, key=utf16_order)
+        upper = min(upper, _LAST if found.upper is None else found.upper, key=utf16_order)
+    if not exact:
+        return Bound(keys=None if (lower, upper) == ("", _LAST) else KeyRange(lower, upper))
+    key = exact.pop()
+    return Bound(keys=NOWHERE) if exact or key not in KeyRange(lower, upper) else Bound(exact=key)
+
+
+def _range(operator: Operator, text: str) -> KeyRange:
+    """Return the keys that compare so to a text."""
+    following = text + " "  # A space is the least character of a key.
+    found: dict[Operator, KeyRange] = {
+        "eq": KeyRange(text, following),
+        "ge": KeyRange(text),
+        "gt": KeyRange(following),
+        "lt": KeyRange("", text),
+        "le": KeyRange("", following),
+        "starts with": KeyRange(text, text + _LAST),
+    }
+    return found[operator]
+
+
+def _of_schema(schema: Schema[Any], conditions: Iterable[Compared]) -> tuple[Bound, Bound]:
     both = dict(schema.partition.components + schema.row.components)
     on_keys = [each for each in conditions if each.field in both]
     equal = [(each.field, each.value) for each in on_keys if each.operator == "eq"]
     known = dict(equal)
-    known |= _computed(schema.cls.__name__, both, known)
+    known |= schema.computed(known)
     used = {id(each) for each in on_keys if each.operator == "eq"}
     try:
         if any(not _same(both[name], known[name], value) for name, value in equal):
-            return Bound(keys=_NOWHERE), Bound()
+            return Bound(keys=NOWHERE), Bound()
         found = tuple(_bound(layout, known, on_keys, used) for layout in (schema.partition, schema.row))
     except KeyValueError as error:
         raise QueryError(str(error)) from error
@@ -53,17 +107,7 @@ def _same(component: Component, one: object, other: object) -> bool:
     return one is other or component.codec.encode(one) == component.codec.encode(other)
 
 
-def _computed(owner: str, both: Mapping[str, Component], known: Mapping[str, object]) -> dict[str, object]:
-    """Return constants, and the buckets whose field is known."""
-    possible = {
-        name: each
-        for name, each in both.items()
-        if each.given or each.constant is not None or (each.source is not None and each.source in known)
-    }
-    return Layout(owner, tuple(possible.items())).computed(known)
-
-
-def _bound(layout: Layout, known: Mapping[str, object], conditions: list[Condition], used: set[int]) -> Bound:
+def _bound(layout: Layout, known: Mapping[str, object], conditions: list[Compared], used: set[int]) -> Bound:
     names = [name for name, _ in layout.components]
     count = next((index for index, name in enumerate(names) if name not in known), len(names))
     for name in names[count:]:
@@ -85,7 +129,7 @@ def _bound(layout: Layout, known: Mapping[str, object], conditions: list[Conditi
     return Bound(keys=KeyRange(max(lowers, key=utf16_order), min(uppers, key=utf16_order)))
 
 
-def _limits(prefix: str, component: Component, condition: Condition, last: bool) -> tuple[str | None, str | None]:
+def _limits(prefix: str, component: Component, condition: Compared, last: bool) -> tuple[str | None, str | None]:
     """Return the first key that fulfils a condition, and the first one after all that do."""
     if condition.operator == "starts with":
         start = prefix + escape(str(condition.value), last=last)

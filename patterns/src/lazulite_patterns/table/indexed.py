@@ -9,13 +9,13 @@ from typing import NamedTuple, TypeVar
 from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Properties, Stored
-from lazulite_patterns.entities.conditions import QueryError
+from lazulite_patterns.entities.conditions import Condition, QueryError, comparisons
 from lazulite_patterns.entities.errors import EntityValueError, SchemaError
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import ENTRY, Entry, outside
-from lazulite_patterns.indexes.index import BoundIndex, Index, Place, bound, entry_or_none, obstacle
+from lazulite_patterns.indexes.index import BoundIndex, Place, bound, entry_or_none, obstacle
 from lazulite_patterns.indexes.lookup import Copies, Hits, copies, hits
 from lazulite_patterns.indexes.pointers import Change, PointerIndex
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
@@ -24,7 +24,7 @@ from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.outcomes.ring import BIRTH, NO_ID, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written
-from lazulite_patterns.table.session import Session, kinds_of
+from lazulite_patterns.table.session import OnError, Session, indexes_of, kinds_of
 
 E = TypeVar("E")
 
@@ -35,6 +35,9 @@ class IndexedSession(Session[E]):
 
     indexes: tuple[BoundIndex, ...] = ()
     queue: str | None = None
+
+    def __post_init__(self) -> None:
+        """Take classes with indexes: these protocols keep them."""
 
     @cached_property
     def pointers(self) -> PointerIndex:
@@ -63,7 +66,7 @@ class IndexedSession(Session[E]):
     def fitting(self, planned: Planned) -> Planned:
         """Return a write whose entity has room for the id of its insert, too."""
         operation = planned.operation
-        born = {BIRTH: NO_ID} if operation.kind in {Kind.INSERT, Kind.PUT} else {}
+        born = {BIRTH: NO_ID} if operation.kind in {Kind.INSERT, Kind.PUT, Kind.PUT_MERGE} else {}
         super().fitting(planned._replace(operation=replace(operation, properties={**operation.properties, **born})))
         return planned
 
@@ -74,9 +77,9 @@ class IndexedSession(Session[E]):
         for each in planned:
             if any(key.startswith(f"{ENTRY}!") for key in each.operation.key):
                 raise EntityValueError(f"{each.operation.key}: keys that begin with {ENTRY}! are those of entries")
-            if each.operation.kind in {Kind.INSERT, Kind.PUT, Kind.REPLACE}:
+            if each.operation.kind not in {Kind.MERGE, Kind.DELETE}:
                 for index in self.indexes:  # A value without an entry is rejected here; `entries` would leave it out.
-                    index.entry(each.operation.key, each.operation.properties)
+                    self._check_entry(index, each.operation.key, each.operation.properties)
         if not any(map(self._concerned, planned)):
             return (yield from super().write(planned, known, joined))
         one = len(planned) == 1
@@ -102,7 +105,8 @@ class IndexedSession(Session[E]):
                 return None
             if base is None:
                 return operation.properties
-            merged = {**base.properties, **operation.properties} if operation.kind is Kind.MERGE else None
+            merges = operation.kind in {Kind.MERGE, Kind.PUT_MERGE}
+            merged = {**base.properties, **operation.properties} if merges else None
             for index in self.indexes:
                 if merged is not None and index.properties & operation.properties.keys():
                     self._check_entry(index, operation.key, merged)
@@ -127,64 +131,81 @@ class IndexedSession(Session[E]):
 
 def session_of(
     name: str,
-    kinds: type[E] | UnionType | None,
+    kinds: type[E] | UnionType,
     policy: Policy,
-    indexes: Sequence[Index],
-    tables: Mapping[str, object],
     *,
+    tables: Collection[str] = (),
     containers: Collection[str] = (),
+    queues: Collection[str] = (),
     outbox: bool = False,
-    queue: str | None = None,
+    on_error: OnError | None = None,
 ) -> Session[E]:
-    """Return the session of a table.
+    """Return the session of a table, which keeps the indexes that its classes declare.
 
     Args:
         name: of the table.
-        kinds: its classes; None for property bags.
+        kinds: its classes; `Bag` for property bags.
         policy: deadlines and marks.
-        indexes: of its entities.
         tables: the tables that there are clients of.
         containers: the containers that there are clients of.
+        queues: the queues that there are clients of.
         outbox: whether the table has rows of an outbox.
-        queue: the name of the queue whose workers write eventual entries.
+        on_error: what is called for a row of a query that no class can read.
 
     Raises:
         SchemaError: an index fits no class.
-        ValueError: an index is in a table without a client, or the deadline is near the grace.
+        ValueError: an index needs a client that is not there, or the deadline is near the grace.
     """
-    stored_as: Schemas[E] | object = kinds_of(kinds)
-    if not indexes:
-        return Session(name, kinds_of(kinds), policy, outbox)
-    if not isinstance(stored_as, Schemas) or stored_as.several:
-        raise SchemaError("indexes are of a table with one class")
+    stored_as = kinds_of(kinds)
+    indexes = indexes_of(stored_as)
+    if not indexes or not isinstance(stored_as, Schemas):
+        return Session(name, stored_as, policy, outbox, on_error=on_error)
     if len({each.name for each in indexes}) < len(indexes):
         raise SchemaError("two indexes have the same name")
     if policy.deadline_seconds + ARRIVAL_SECONDS >= GRACE_SECONDS:
         raise ValueError(f"with indexes, the deadline is less than {GRACE_SECONDS - ARRIVAL_SECONDS} seconds")
-    if absent := {each.table for each in indexes if each.table is not None} - set(tables):
-        raise ValueError(f"there is no client of the table {min(absent)}: clients=[…]")
-    if absent := {each.container for each in indexes} - {"", *containers}:
-        raise ValueError(f"there is no client of the container {min(absent)}: clients=[…]")
-    if queue is None and (without := [each.name for each in indexes if each.eventual]):
-        raise ValueError(f"index {without[0]} is eventual, and there is no queue for its workers: queue=…")
-    schema = stored_as.only
-    return IndexedSession(name, stored_as, policy, outbox, tuple(bound(each, schema, name) for each in indexes), queue)
+    if len(queue := {each.queue for each in indexes} - {None}) > 1:
+        raise SchemaError("the indexes of a table have one queue")
+    for kind, needed, there in (
+        ("table", {each.table for each in indexes} - {None, name}, tables),
+        ("container", {each.container for each in indexes} - {""}, containers),
+        ("queue", queue, queues),
+    ):
+        if absent := needed - set(there):
+            raise ValueError(f"there is no client of the {kind} {min(map(str, absent))}: clients=[…]")
+    every = tuple(bound(index, schema, name) for schema in stored_as.all for index in schema.indexes)
+    if len({(each.index, each.layout) for each in every}) > len(indexes):
+        raise SchemaError("the classes of a table store a column of an index in different ways")
+    return IndexedSession(name, stored_as, policy, outbox, every, next(iter(queue), None), on_error=on_error)
 
 
 class Asked(NamedTuple):
-    """What is looked up: an index, by the values of its first fields or of all.
+    """What is looked up: entities by the values of columns that an index begins with.
 
     Attributes:
-        name: of the index.
-        values: of its first fields, or of all.
-        prefix: whether the last value is only the beginning of a text.
-        partition_key: of the entities, for an index within the partition.
+        values: of the columns.
+        prefix: the column of which the value is only the beginning of a text; empty for none.
+        index_name: that of the index; None for any.
     """
 
-    name: str
-    values: Sequence[object]
-    prefix: bool = False
-    partition_key: str | None = None
+    values: Mapping[str, object]
+    prefix: str = ""
+    index_name: str | None = None
+
+    @classmethod
+    def of(cls, conditions: Sequence[Condition], fields: Mapping[str, object], index: str | None = None) -> "Asked":
+        """Return what conditions and the values of columns ask.
+
+        Raises:
+            QueryError: an index cannot be asked so.
+        """
+        values, prefix = dict(fields), ""
+        for each in (one for condition in conditions for one in comparisons(condition)):
+            if each not in conditions or each.operator not in {"eq", "starts with"} or each.field in values or prefix:
+                raise QueryError("an index is asked for values of its columns, and for the beginning of the last one")
+            values[each.field] = each.value
+            prefix = each.field if each.operator == "starts with" else ""
+        return cls(values, prefix, index)
 
 
 def look_up(session: Session[E], asked: Asked, go_on: Continuation | None) -> Protocol[Hits]:
@@ -193,7 +214,7 @@ def look_up(session: Session[E], asked: Asked, go_on: Continuation | None) -> Pr
     Raises:
         QueryError: there is no such index, or it cannot be asked so.
     """
-    own, index, place = _place(session, asked)
+    own, index, place = placed(session, asked)
     return (yield from hits(own.pointers, index, place, go_on))
 
 
@@ -203,18 +224,43 @@ def look_up_copies(session: Session[E], asked: Asked, go_on: Continuation | None
     Raises:
         QueryError: there is no such index with copies, or it cannot be asked so.
     """
-    own, index, place = _place(session, asked)
-    if not index.index.copy:
-        raise QueryError(f"index {asked.name} has no copies: copy=[…]")
+    own, index, place = placed(session, asked, copied=True)
     return (yield from copies(own.pointers, index, place, go_on))
 
 
-def _place(session: Session[E], asked: Asked) -> tuple[IndexedSession[E], BoundIndex, Place]:
-    indexes = session.indexes if isinstance(session, IndexedSession) else ()
-    index = next((each for each in indexes if each.index.name == asked.name), None)
-    if index is None or not isinstance(session, IndexedSession):
-        raise QueryError(f"the table has no index {asked.name}")
+def placed(session: Session[E], asked: Asked, *, copied: bool = False) -> tuple[IndexedSession[E], BoundIndex, Place]:
+    """Return the index that has what is asked, and where its entries are: the one with the fewest columns.
+
+    Args:
+        session: of the table.
+        asked: what is looked up.
+        copied: whether the entries must have copies.
+
+    Raises:
+        QueryError: there is no such index, or it cannot be asked so.
+    """
+    fitting = [
+        each for each in getattr(session, "indexes", ()) if _fits(each, asked) and (each.index.copy or not copied)
+    ]
+    if not fitting or not isinstance(session, IndexedSession):
+        what = "with copies " if copied else ""
+        raise QueryError(f"the table has no index {what}that begins with {', '.join(asked.values)}")
+    index = min(fitting, key=lambda each: len(each.index.fields))
+    names = [name for name, _ in index.index.fields if name in asked.values]
     try:
-        return session, index, index.place(asked.values, prefix=asked.prefix, partition_key=asked.partition_key)
+        key = index.schema.partition_key(asked.values) if index.index.within_partition else None
+        values = [asked.values[name] for name in names]
+        return session, index, index.place(values, prefix=bool(asked.prefix), partition_key=key)
     except ValueError as error:
         raise QueryError(str(error)) from error
+
+
+def _fits(index: BoundIndex, asked: Asked) -> bool:
+    """Tell whether an index begins with the columns that are asked; within a partition, those of its key are, too."""
+    names = [name for name, _ in index.index.fields]
+    given = [name for name in names if name in asked.values]
+    others = asked.values.keys() - set(given)
+    parts = index.schema.partition_parts if index.index.within_partition else frozenset[str]()
+    named = asked.index_name in {None, index.index.name}
+    begins = named and bool(given) and names[: len(given)] == given and others == parts - set(given)
+    return begins and asked.prefix in {"", given[-1]}

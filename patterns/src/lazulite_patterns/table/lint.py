@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lazulite_patterns.entities.conditions import Condition, QueryError
-from lazulite_patterns.entities.registry import schema_of
+from lazulite_patterns.entities.conditions import Condition, QueryError, comparisons, joined
+from lazulite_patterns.entities.registry import Schemas, schema_of
 from lazulite_patterns.entities.schema import Schema
 from lazulite_patterns.keys.codecs import Choices, FunctionCodec
 from lazulite_patterns.keys.components import Component
 from lazulite_patterns.keys.layout import Layout
-from lazulite_patterns.table.plan import Kind, plan
+from lazulite_patterns.table.plan import Reads, plan
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,7 @@ class Warned:
     message: str
 
 
-def lint(
-    cls: type, *, queries: Iterable[Sequence[Condition | tuple[Condition, ...]]] = (), sample: Iterable[object] = ()
-) -> list[Warned]:
+def lint(cls: type, *, queries: Iterable[Sequence[Condition]] = (), sample: Iterable[object] = ()) -> list[Warned]:
     """Return warnings about a class of entities.
 
     Args:
@@ -86,17 +84,15 @@ def _unpadded(schema: Schema[object], sample: list[object]) -> list[Warned]:
     return warned
 
 
-def _scan(schema: Schema[object], number: int, given: Sequence[Condition | tuple[Condition, ...]]) -> list[Warned]:
+def _scan(schema: Schema[object], number: int, given: Sequence[Condition]) -> list[Warned]:
     try:
-        kind = plan(given, scan=True, typed=False).kind
+        reads = plan(given, Schemas(schema.cls), scan=True).reads
     except QueryError as error:
         return [Warned("scan", f"query {number}", str(error))]
-    conditions = [each for one in given for each in (one if isinstance(one, tuple) else (one,))]
+    names = {each.field for each in comparisons(joined("and", given))}
     fields = {name for name, component in schema.partition.components if component.given}
     # A literal before the fields makes a range of all partitions, which is no better than a table scan.
-    if kind is not Kind.TABLE_SCAN and (
-        kind is not Kind.PARTITION_RANGE or fields & {each.field for each in conditions}
-    ):
+    if reads is not Reads.TABLE_SCAN and (reads is not Reads.PARTITION_RANGE or fields & names):
         return []
     message = "it reads all entities: add an index, or a condition on a field of the PartitionKey"
     return [Warned("scan", f"query {number}", message)]

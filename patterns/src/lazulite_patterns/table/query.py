@@ -1,13 +1,15 @@
 # Generated from lazulite_patterns/aio/query.py. Do not edit this module: edit that one, and run `make twins`.
-"""A query of a table, with a synchronous client."""
+"""Queries of a table by conditions and by indexes, with a synchronous client."""
 
 from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import Continuation
+from lazulite_patterns.indexes.lookup import FieldCopies
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.plan import Kind, Plan
+from lazulite_patterns.table.indexed import Asked, look_up, look_up_copies, placed
+from lazulite_patterns.table.plan import Plan, Reads
 from lazulite_patterns.table.reading import Items
 from lazulite_patterns.table.session import Session
 
@@ -15,7 +17,10 @@ E = TypeVar("E")
 
 
 class Query(Generic[E]):
-    """Entities that fulfil conditions. Nothing is read until one of the methods is called, or it is iterated over."""
+    """Entities that fulfil conditions, as `Table.where` returns them.
+
+    Nothing is read until one of the methods is called, or it is iterated over.
+    """
 
     def __init__(self, driver: Driver, session: Session[E], plan: Plan) -> None:
         """Take what `Table.where` made."""
@@ -24,9 +29,9 @@ class Query(Generic[E]):
         self.plan = plan
 
     @property
-    def kind(self) -> Kind:
+    def reads(self) -> Reads:
         """What the service has to read."""
-        return self.plan.kind
+        return self.plan.reads
 
     def __iter__(self) -> Iterator[E]:
         """Read the entities, page by page."""
@@ -34,10 +39,17 @@ class Query(Generic[E]):
         name, policy = self._session.name, self._session.policy
         while True:
             found = self._driver.run(reading.fetch(name, self.plan, policy, None, go_on))
-            for each in found.entities:
-                yield self._session.decode(each)
+            yield from self._session.decoded(found.entities)
             if (go_on := found.continuation) is None:
                 return
+
+    def one(self) -> E:
+        """Return the only entity.
+
+        Raises:
+            NotOne: there is none, or there are several.
+        """
+        return reading.only(self.first(2))
 
     def page(self, size: int, after: str | None = None) -> Items[E]:
         """Return a page, and the cursor of the next one, which any process may use later.
@@ -52,8 +64,7 @@ class Query(Generic[E]):
         reading.check_size(size)
         go_on = reading.continuation_of(self.plan, after)
         found = self._driver.run(reading.first(self._session.name, self.plan, self._session.policy, size, go_on))
-        items = reading.decoded(found.entities, self._session.decode)
-        return Items(items, reading.cursor_of(self.plan, found.continuation))
+        return Items(list(self._session.decoded(found.entities)), reading.cursor_of(self.plan, found.continuation))
 
     def first(self, count: int) -> list[E]:
         """Return the first entities in the order of keys, as many as there are."""
@@ -78,4 +89,73 @@ class Query(Generic[E]):
             for each in found.entities:
                 yield each.properties
             if (go_on := found.continuation) is None:
+                return
+
+
+class IndexQuery(Generic[E]):
+    """Entities that an index finds, each of which has the values when it is read. `Table.by` returns it."""
+
+    def __init__(self, driver: Driver, session: Session[E], asked: Asked) -> None:
+        """Take what is looked up.
+
+        Raises:
+            QueryError: there is no such index, or it cannot be asked so.
+        """
+        placed(session, asked)
+        self._driver = driver
+        self._session = session
+        self._asked = asked
+
+    def __iter__(self) -> Iterator[E]:
+        """Read the entities, page by page of the index."""
+        go_on: Continuation | None = None
+        while True:
+            found = self._driver.run(look_up(self._session, self._asked, go_on))
+            yield from self._session.decoded(found.entities)
+            if (go_on := found.continuation) is None:
+                return
+
+    def one(self) -> E:
+        """Return the only entity.
+
+        Raises:
+            NotOne: there is none, or there are several.
+        """
+        return reading.only(self.first(2))
+
+    def first(self, count: int) -> list[E]:
+        """Return the first entities in the order of the index, as many as there are."""
+        found: list[E] = []
+        if count < 1:
+            return found
+        for each in self:
+            found.append(each)
+            if len(found) == count:
+                break
+        return found
+
+    def exists(self) -> bool:
+        """Tell whether there is such an entity."""
+        return bool(self.first(1))
+
+    def count(self) -> int:
+        """Count the entities, which are read for that."""
+        total = 0
+        for _ in self:
+            total += 1
+        return total
+
+    def copies(self) -> Iterator[FieldCopies]:
+        """Yield the copies of columns that the entries have, without a read of each entity.
+
+        Each copy is what was committed last when it was read.
+
+        Raises:
+            QueryError: the index has no copies.
+        """
+        go_on: Continuation | None = None
+        while True:
+            page = self._driver.run(look_up_copies(self._session, self._asked, go_on))
+            yield from page.copies
+            if (go_on := page.continuation) is None:
                 return

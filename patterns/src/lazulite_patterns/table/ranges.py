@@ -18,7 +18,7 @@ from lazulite_patterns.effects.tables import Continuation, Found, Stored
 from lazulite_patterns.filters import Compare, Filter
 from lazulite_patterns.keys.characters import utf16_order
 from lazulite_patterns.outcomes.retries import Policy
-from lazulite_patterns.table.plan import Kind, Plan
+from lazulite_patterns.table.plan import Plan, Reads
 from lazulite_patterns.table.reading import fetch, first
 
 _TOP = 0xFFFF
@@ -124,7 +124,7 @@ class Ranges:
 
     def _plan(self, conditions: list[Filter]) -> Plan:
         both = [*conditions, *self.hidden]
-        return Plan(reduce(and_, both) if both else None, Kind.PARTITION_RANGE)
+        return Plan(reduce(and_, both) if both else None, Reads.PARTITION_RANGE)
 
 
 def between(keys: Sequence[str]) -> Iterator[Range]:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import Generic, NamedTuple, TypeVar
@@ -12,14 +12,19 @@ from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Found, Page, Stored
 from lazulite_patterns.entities.conditions import QueryError
+from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.filters import Compare, Filter
 from lazulite_patterns.keys.characters import utf16_order
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.table.plan import Kind, Plan
+from lazulite_patterns.table.plan import Plan, Reads
 
 T = TypeVar("T")
 TOP_MAX = 1000
 """The most entities of a page of the service."""
+
+
+class NotOne(PatternsError, LookupError):  # noqa: N818 - it is an outcome
+    """A query that finds one entity found none, or several."""
 
 
 class Items(NamedTuple, Generic[T]):
@@ -89,7 +94,7 @@ def next_partition(
     """Return the first PartitionKey after one; None after the last one."""
     conditions = [*([] if after is None else [Compare("PartitionKey", "gt", after)]), *hidden]
     query = Plan(
-        reduce(and_, conditions) if conditions else None, kind=Kind.PARTITION_RANGE, select=("PartitionKey", "RowKey")
+        reduce(and_, conditions) if conditions else None, reads=Reads.PARTITION_RANGE, select=("PartitionKey", "RowKey")
     )
     found = yield from first(table, query, policy, 1)
     return found.entities[0].key.partition_key if found.entities else None
@@ -138,6 +143,12 @@ def _mark(query: Plan) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def decoded(found: Sequence[Stored], decode: Callable[[Stored], T]) -> list[T]:
-    """Return the entities of rows."""
-    return [decode(each) for each in found]
+def only(found: Sequence[T]) -> T:
+    """Return the only one of two entities at most.
+
+    Raises:
+        NotOne: there is none, or there are two.
+    """
+    if len(found) != 1:
+        raise NotOne("the query finds several entities" if found else "the query finds no entity")
+    return found[0]

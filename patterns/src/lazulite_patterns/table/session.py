@@ -1,8 +1,8 @@
 """What a table's protocols know: the client's name, the classes, the policy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import UnionType
 from typing import Generic, Literal, NamedTuple, TypeVar, cast
 
@@ -10,8 +10,9 @@ from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities import limits
-from lazulite_patterns.entities.bags import Bags
-from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.entities.bags import Bag, Bags
+from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
+from lazulite_patterns.entities.indexes import Index
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.entities.rows_read import attach_row, stored_of
 from lazulite_patterns.filters import Filter, in_range
@@ -26,6 +27,7 @@ from lazulite_patterns.table.outbox import OUTBOX, OUTBOX_ROWS, OutboxCheck
 
 E = TypeVar("E")
 OnConflict = Literal["rebase", "raise"]
+OnError = Callable[[Stored, EntityFormatError], None]
 
 
 class Changed(NamedTuple, Generic[E]):
@@ -44,16 +46,22 @@ class Session(Generic[E]):
     policy: Policy
     outbox: bool = False
     """Whether the table has rows of an outbox."""
+    on_error: OnError | None = field(default=None, kw_only=True)
+    """What is called for a row of a query that no class can read; None lets the query raise."""
+
+    def __post_init__(self) -> None:
+        """Reject classes whose indexes these protocols would not keep.
+
+        Raises:
+            SchemaError: a class has an index.
+        """
+        if declared := indexes_of(self.kinds):
+            raise SchemaError(f"index {declared[0].name}: this pattern keeps no indexes; `Table` does")
 
     @property
     def hidden(self) -> tuple[Filter, ...]:
         """Conditions of each query: rows that are no entities do not fulfil them."""
         return (~in_range("RowKey", OUTBOX_ROWS),) if self.outbox else ()
-
-    @property
-    def several(self) -> bool:
-        """Whether the table has entities of several classes."""
-        return self.kinds.several
 
     def checks(self) -> Sequence[Check]:
         """Return what an audit examines."""
@@ -73,9 +81,13 @@ class Session(Generic[E]):
         """Write an entity that must be absent."""
         return self.write([self.planned(Kind.INSERT, entity)])
 
-    def put(self, entity: E) -> Protocol[Written]:
+    def upsert(self, entity: E) -> Protocol[Written]:
         """Write an entity, whatever is there."""
         return self.write([self.planned(Kind.PUT, entity)])
+
+    def insert_or_merge(self, entity: E) -> Protocol[Written]:
+        """Write an entity; properties that it does not have stay as they are there."""
+        return self.write([self.planned(Kind.PUT_MERGE, entity)])
 
     def replace(self, entity: E) -> Protocol[Written]:
         """Write an entity that was read, if the row is still the one that was read."""
@@ -218,6 +230,18 @@ class Session(Generic[E]):
         """Return the entity of a row."""
         return cast(E, self.kinds.decode(stored))
 
+    def decoded(self, found: Iterable[Stored]) -> Iterator[E]:
+        """Yield the entities of rows that a query found. Rows that no class can read are left to `on_error`."""
+        for each in found:
+            try:
+                entity = self.decode(each)
+            except EntityFormatError as error:
+                if self.on_error is None:
+                    raise
+                self.on_error(each, error)
+            else:
+                yield entity
+
     def unknown(self, entity: E, base: Stored) -> dict[str, object]:
         """Return the properties of a row that the entity's class does not know."""
         return self.kinds.of(entity).unknown(base.properties)
@@ -230,11 +254,16 @@ def key_of(properties: Mapping[str, object]) -> EntityKey:
 
 def kinds_of(kinds: type[E] | UnionType | None) -> Schemas[E] | Bags:
     """Return how the entities of a table are stored: by their classes, or as bags."""
-    return Bags() if kinds is None else Schemas(kinds)
+    return Bags() if kinds is None or kinds is Bag else Schemas(kinds)
+
+
+def indexes_of(kinds: Schemas[E] | Bags) -> list[Index]:
+    """Return the indexes that classes declare; each once, though several classes inherit it."""
+    return list(dict.fromkeys(index for each in getattr(kinds, "all", ()) for index in each.indexes))
 
 
 def _base(entity: object) -> Stored:
     """Return the row that an entity was read from."""
     if (found := stored_of(entity)) is None:
-        raise ValueError("only an entity that was read can be replaced; see `put` and `update`")
+        raise ValueError("only an entity that was read can be replaced; see `upsert` and `update`")
     return found

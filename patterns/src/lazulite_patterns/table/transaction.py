@@ -33,9 +33,13 @@ class Transaction(Generic[E]):
         """Write an entity that must be absent."""
         self._add(self._session.planned(Kind.INSERT, entity))
 
-    def put(self, entity: E) -> None:
+    def upsert(self, entity: E) -> None:
         """Write an entity, whatever is there."""
         self._add(self._session.planned(Kind.PUT, entity))
+
+    def insert_or_merge(self, entity: E) -> None:
+        """Write an entity; properties that it does not have stay as they are there."""
+        self._add(self._session.planned(Kind.PUT_MERGE, entity))
 
     def replace(self, entity: E) -> None:
         """Write an entity that was read, if the row is still the one that was read."""

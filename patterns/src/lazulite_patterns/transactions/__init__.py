@@ -5,7 +5,7 @@ from lazulite_patterns.transactions.indexing import IndexTask
 from lazulite_patterns.transactions.messages import MessageTooLargeError, TaskMessage
 from lazulite_patterns.transactions.move import Move
 from lazulite_patterns.transactions.outbox import Outbox, SideEffect
-from lazulite_patterns.transactions.saga import Progress, Saga, Step
+from lazulite_patterns.transactions.saga import Saga, SagaProgress, Step
 from lazulite_patterns.transactions.task import Source, Task
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "MessageTooLargeError",
     "Move",
     "Outbox",
-    "Progress",
     "Saga",
+    "SagaProgress",
     "SideEffect",
     "Source",
     "Step",

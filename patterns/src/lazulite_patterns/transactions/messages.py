@@ -3,6 +3,8 @@
 import json
 from typing import NamedTuple
 
+from lazulite_patterns.errors import PatternsError
+
 TEXT_BYTES_MAX = 48 * 1024
 """The service takes 64 KiB; a client that encodes messages in Base64 has this left."""
 
@@ -11,11 +13,11 @@ CLAIM_BYTES_MAX = 64 * 1024 * 1024
 """The most bytes of a message in a blob: what the SDK uploads by one request."""
 
 
-class MessageTooLargeError(ValueError):
+class MessageTooLargeError(PatternsError, ValueError):
     """A message exceeds 48 KiB, and there is no container for it; or it exceeds 64 MiB."""
 
 
-class MessageFormatError(ValueError):
+class MessageFormatError(PatternsError, ValueError):
     """A message is none that a task sends."""
 
 

@@ -27,7 +27,7 @@ RESULTS, STATE = "Results", "State"
 RUNNING, DONE = "running", "done"
 
 
-class Progress(NamedTuple):
+class SagaProgress(NamedTuple):
     """What a step gets.
 
     Attributes:
@@ -45,7 +45,7 @@ class Step(NamedTuple):
     """A step: its name in the record, and the function that does it. Its result is what JSON has."""
 
     name: str
-    function: Callable[[Progress], object]
+    function: Callable[[SagaProgress], object]
 
 
 class Saga(Task[Any]):
@@ -90,10 +90,10 @@ class Saga(Task[Any]):
             step = next((each for each in self._steps if each.name not in results), None)
             if step is None:
                 return
-            result = yield from self._done(step, Progress(f"{message.id}-{step.name}", message.body, dict(results)))
+            result = yield from self._done(step, SagaProgress(f"{message.id}-{step.name}", message.body, dict(results)))
             yield from self._recorded(key, found, {**results, step.name: result})
 
-    def _done(self, step: Step, progress: Progress) -> Protocol[object]:
+    def _done(self, step: Step, progress: SagaProgress) -> Protocol[object]:
         return (yield from perform(Call(step.function, (progress,))))
 
     def _recorded(self, key: EntityKey, found: Stored | None, results: dict[str, object]) -> Protocol[None]:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bulk import FileCheckpoint, Limits, load
+from lazulite_patterns import FileCheckpoint
+from lazulite_patterns.bulk import Limits, State, load
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.errors import ResultUnknown
@@ -76,7 +77,7 @@ def load_once(client: TableClient, settings: Settings, checkpoint: Path) -> None
     """Load, from the checkpoint on, and print what it took."""
     import resource  # noqa: PLC0415 - not on Windows
 
-    rows = Table(client, ambient=Ambient(failpoints=Faults(settings.faults)))
+    rows = Table(client, Bag, ambient=Ambient(failpoints=Faults(settings.faults)))
     limits = Limits(buffer_entities=max(1000, min(50_000, settings.rows // 20)))
     report = load(rows, source(settings), limits=limits, checkpoint=FileCheckpoint(checkpoint))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -95,7 +96,7 @@ def run(connection_string: str, settings: Settings) -> bool:
         for number in range(settings.kills):
             goal = settings.rows * (number + random.random()) / settings.kills
             _kill_at(command, environment, checkpoint, goal)
-            print(f"killed after row {FileCheckpoint(checkpoint).read().rows_done}", flush=True)
+            print(f"killed after row {State.of(FileCheckpoint(checkpoint).load()).rows_done}", flush=True)
         ended = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
         seconds = time.monotonic() - started
         lost, strange = _compared(client, settings)
@@ -107,7 +108,7 @@ def run(connection_string: str, settings: Settings) -> bool:
 def _kill_at(command: list[str], environment: dict[str, str], checkpoint: Path, goal: float) -> None:
     """Start a process, and kill it when its checkpoint is at a row."""
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own
-        while process.poll() is None and FileCheckpoint(checkpoint).read().rows_done < goal:
+        while process.poll() is None and State.of(FileCheckpoint(checkpoint).load()).rows_done < goal:
             time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
 

@@ -3,19 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 from azure.data.tables import TableClient
 
+from lazulite_patterns import Column, Index, column, entity, partition, row
 from lazulite_patterns.bulk import load
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.entities import Int32, Partition, Row, entity
-from lazulite_patterns.indexes import Index
-from lazulite_patterns.keys import integer
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation.bench.turns import Turns, by_turns
 
@@ -25,15 +22,14 @@ _SHORT = 10
 
 
 @entity(type="BenchPerson")
-@dataclass(frozen=True)
 class Person:
     """What is read and written."""
 
-    team: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(6))]
-    name: str
-    email: str
-    age: Annotated[int, Int32]
+    team: Column[str] = partition()
+    id: Column[int] = row(width=6)
+    name: Column[str]
+    email: Column[str]
+    age: Column[int] = column(form="int32")
 
 
 class Line(NamedTuple):
@@ -56,9 +52,24 @@ def table(connection_string: str) -> Iterator[TableClient]:
             client.delete_table()
 
 
-def person(team: str, number: int) -> Person:
+@entity(type="BenchPerson", indexes=[Index("name", "name", within_partition=True)])
+class Named(Person):
+    """Has an index within the partition."""
+
+
+@entity(type="BenchPerson", indexes=[Index("email", "email")])
+class Mailed(Person):
+    """Has an index across partitions."""
+
+
+@entity(type="BenchPerson", indexes=[Index("age", "age")])
+class Aged(Mailed):
+    """Has two indexes across partitions."""
+
+
+def person(team: str, number: int, kind: type[Person] = Person) -> Person:
     """Return one of them."""
-    return Person(team, number, "Ann Jones", f"ann.jones.{number}@contoso.com", number % 90)
+    return kind(team, number, "Ann Jones", f"ann.jones.{number}@contoso.com", number % 90)
 
 
 def bag(team: str, number: int) -> dict[str, object]:
@@ -140,16 +151,16 @@ class _Counting:
 def indexed(connection_string: str, rounds: int, count: int = 4) -> list[Line]:
     """Return the lines of inserts with indexes, against as many plain requests as they take, of as many rows."""
     lines = []
-    kinds = {
-        "one within the partition": [Index("name", "name", within_partition=True)],
-        "one across partitions": [Index("email", "email")],
-        "two across partitions": [Index("email", "email"), Index("age", "age")],
+    kinds: dict[str, type[Person]] = {
+        "one within the partition": Named,
+        "one across partitions": Mailed,
+        "two across partitions": Aged,
     }
-    for what, indexes in kinds.items():
+    for what, kind in kinds.items():
         with table(connection_string) as client:
             counting = _Counting()
-            people = Table(client, Person, indexes=indexes, ambient=Ambient(failpoints=counting))
-            people.insert(person("count", 0))
+            people = Table(client, kind, ambient=Ambient(failpoints=counting))
+            people.insert(person("count", 0, kind))
             requests, batches = counting.requests.total(), counting.requests["Batch"]
 
             def plain(
@@ -162,9 +173,9 @@ def indexed(connection_string: str, rounds: int, count: int = 4) -> list[Line]:
                         rows = [bag(f"batch{turn}!{trip}", each) for each in (number, count + number)]
                         client.submit_transaction([("create", each) for each in rows])
 
-            def own(turn: int, people: Table[Person] = people) -> None:
+            def own(turn: int, people: Table[Person] = people, kind: type[Person] = kind) -> None:
                 for number in range(count):
-                    people.insert(person(f"own{turn}", 1 + turn * count + number))
+                    people.insert(person(f"own{turn}", 1 + turn * count + number, kind))
 
             taken = by_turns({"plain": plain, "own": own}, rounds * _SHORT)
         each = {name: turn.for_each(count) for name, turn in taken.items()}

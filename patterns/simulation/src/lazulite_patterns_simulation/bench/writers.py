@@ -13,21 +13,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from azure.data.tables import TableClient
 
+from lazulite_patterns import Column, Index, Listing, column, entity, partition, row
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.entities import Partition, Row, entity, stored_of
-from lazulite_patterns.indexes import Index, Listing
+from lazulite_patterns.entities import stored_of
 from lazulite_patterns.indexes import check as kinds
-from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.table.table import Table
@@ -68,24 +67,25 @@ class Found(NamedTuple):
     wrong: Counter[str]
 
 
-@entity(type="BenchWorker")
-@dataclass(frozen=True)
-class Worker:
-    """What is written."""
-
-    department: Annotated[str, Partition()]
-    id: Annotated[int, Row(integer(4))]
-    city: str = "Rome"
-    team: str = "red"
-    salary: int = 0
-
-
+CONTAINER = "bench-squads"
 INDEXES = [
     Index("city", "city", copy=["salary", "team"]),
     Index("pay", "salary", within_partition=True, copy=["city"]),
     Listing("teams", "team", place="table"),
     Listing("cities", "city"),
+    Listing("squads", "team", place="blob", container=CONTAINER),
 ]
+
+
+@entity(type="BenchWorker", indexes=INDEXES)
+class Worker:
+    """What is written."""
+
+    department: Column[str] = partition()
+    id: Column[int] = row(width=4)
+    city: Column[str] = column(default="Rome")
+    team: Column[str] = column(default="red")
+    salary: Column[int] = column(default=0)
 
 
 class Clients(NamedTuple):
@@ -96,17 +96,15 @@ class Clients(NamedTuple):
 
     @classmethod
     def of(cls, connection_string: str, client: TableClient) -> "Clients":
-        """Return both by the client of the table. The container has its name, in small letters."""
+        """Return both by the client of the table."""
         from azure.storage.blob import ContainerClient  # noqa: PLC0415 - an extra, as above
 
-        name = client.table_name.lower()
-        return cls(client, ContainerClient.from_connection_string(connection_string, name))
+        return cls(client, ContainerClient.from_connection_string(connection_string, CONTAINER))
 
 
 def staff(clients: Clients, ambient: Ambient | None = None) -> Table[Worker]:
     """Return the table of workers."""
-    squads = Listing("squads", "team", place="blob", container=clients.container.container_name)
-    return Table(clients.table, Worker, indexes=[*INDEXES, squads], clients=[clients.container], ambient=ambient)
+    return Table(clients.table, Worker, clients=[clients.container], ambient=ambient)
 
 
 def everyone(people: int) -> list[Worker]:
@@ -137,13 +135,13 @@ def look(rows: Table[Worker], people: int) -> Found:
             found.wrong["entity that is absent"] += 1
             continue
         hits = {
-            "city": list(rows.by("city", before.city)),
-            "pay": list(rows.by("pay", before.salary, partition_key=before.department)),
-            "teams": list(rows.by("teams", before.team)),
-            "squads": list(rows.by("squads", before.team)),
-            "cities": list(rows.by("cities", before.city, partition_key=before.department)),
+            "city": list(rows.by(index="city", city=before.city)),
+            "pay": list(rows.by(index="pay", salary=before.salary, department=before.department)),
+            "teams": list(rows.by(index="teams", team=before.team)),
+            "squads": list(rows.by(index="squads", team=before.team)),
+            "cities": list(rows.by(index="cities", city=before.city, department=before.department)),
         }
-        copies = {one.key: one.fields for one in rows.copied("city", before.city)}
+        copies = {one.key: one.fields for one in rows.by(index="city", city=before.city).copies()}
         after = rows.get(each)
         stored, later = stored_of(before), stored_of(after)
         if stored is None or later is None or stored.etag != later.etag:

@@ -51,7 +51,7 @@ class Large(Generic[E]):
             table: of the entities.
             container: the client of the container. Its own retries are used for blocks of streams only.
             field: the property that names the blob. A class declares it as
-                `Annotated[BlobReference | None, Json()] = None`, or not at all.
+                `Column[BlobReference | None] = column(form="json", default=None)`, or not at all.
             audit_hashes: whether `audit` reads the blobs, to compare their hashes.
             policy: deadlines of requests to blobs.
             ambient: clock, randomness and failpoints, for tests.

@@ -120,7 +120,7 @@ class Periods(Generic[E]):
         self,
         first: datetime,
         last: datetime,
-        *conditions: Condition | tuple[Condition, ...],
+        *conditions: Condition,
         scan: bool = False,
     ) -> AsyncIterator[E]:
         """Yield entities of all periods from one time to another, both included, the oldest period first.
