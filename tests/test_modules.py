@@ -1,9 +1,14 @@
-"""The size of modules: a module holds one noun and everything that runs with it; two nouns are what divides it."""
+"""A module holds one noun and everything that runs with it; two nouns are what divides it.
 
-from collections.abc import Iterator
+So a long module is suspected of two nouns, and a short one with a single importer of being a part of its importer.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
 LINES_MAX = {
     "src": 600,
     "benchmarks": 600,
@@ -13,6 +18,17 @@ LINES_MAX = {
     "patterns/tests": 800,
 }
 """The lines beyond which a module is suspected of two nouns, by folder."""
+LINES_MIN = 60
+"""A shorter module of the server belongs into its single importer, unless it is a table of constants."""
+APART: Mapping[str, str] = {
+    "lazulite.blob.blobs.snapshots": "an operation, as its neighbours are; the table of routes names them all",
+    "lazulite.blob.storage.expiry": "rows below the call of an operation, which only starts them",
+    "lazulite.blob.tags.blob_tags": "an operation, as its neighbours are; the table of routes names them all",
+    "lazulite.cli.check_database": "needs an extra, so its importer imports it when a database is checked",
+    "lazulite.server.middleware.by_host": "a middleware: servers choose among them",
+    "lazulite.server.middleware.scheduling": "a middleware: applications choose among them",
+}
+"""Short modules with a single importer that stay apart, and why."""
 
 
 def longer() -> Iterator[str]:
@@ -23,5 +39,41 @@ def longer() -> Iterator[str]:
                 yield path.relative_to(ROOT).as_posix()
 
 
+def trees() -> dict[str, ast.Module]:
+    """Return the modules of the server, by name."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts)] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that a module imports, as if each were a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+
+
+def parts_of_another() -> Iterator[str]:
+    """Yield the short modules that define a function or a class, and that one module alone imports."""
+    modules = trees()
+    importers: dict[str, set[str]] = {name: set() for name in modules}
+    for importer, tree in modules.items():
+        for name in imported(tree):
+            importers.get(name, set()).add(importer)
+    for name, tree in modules.items():
+        defines = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in tree.body)
+        if defines and (tree.body[-1].end_lineno or 0) < LINES_MIN and len(importers[name]) == 1:
+            yield name
+
+
 def test_modules_are_short() -> None:
     assert list(longer()) == [], "look for a second noun in these modules"
+
+
+def test_a_short_module_with_a_single_importer_is_a_part_of_it() -> None:
+    assert sorted(parts_of_another()) == sorted(APART), "join each with its importer, or say in APART why not"

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from lazulite.blob.auth.credentials import BLOB_CREDENTIALS
-from lazulite.blob.auth.public_access import BlobPublicAccess
+from lazulite.blob.auth.credentials import BLOB_CREDENTIALS, BlobPublicAccess
 from lazulite.blob.errors import MESSAGES
 from lazulite.blob.requests.call import Call, Context, make_call, make_context
 from lazulite.blob.resource import Resource, resource_of

@@ -3,6 +3,9 @@
     partition = account, row = service + "!secrets": the secrets, JSON
     partition = account, row = service + "!user" + tenant + line feed + user: a `DelegatingUser`
 
+The roles of a user bound each SAS of the user's keys. The server has no directory of users: it takes the roles from the
+newest token of the user that it saw.
+
 Invariants: every process on a store derives the same keys. A secret makes keys for a week, and verifies them until the
 last of them has expired, so an account has few secrets. A user is forgotten after the user's last key.
 """
@@ -13,11 +16,11 @@ import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.delegation.key import SECRET_BYTES, Secret
-from lazulite.auth.delegation.user import DelegatingUser, row_of
 from lazulite.auth.grant import Identity
 from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.contract import Clock, Engine, Key, KeyRange
@@ -27,6 +30,9 @@ from lazulite.protocol.lru_cache import Recent
 from lazulite.records.catalog import RowCache, TimeToLive
 from lazulite.records.spaces import DELEGATIONS, Space
 
+_SEPARATOR = "\n"
+"""Stands in no id."""
+
 _SECRETS, _USER = "!secrets", "!user"
 _NO_SECRETS = b"[]"
 _NOTED_MAX = 4096
@@ -35,6 +41,37 @@ _NOTED_TICKS = 60 * TICKS_PER_SECOND
 
 T = TypeVar("T")
 Secrets: TypeAlias = tuple[Secret, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DelegatingUser:
+    """A user, as stored."""
+
+    identity: Identity
+    until: int
+    """The expiry in ticks of the user's last key."""
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form."""
+        oid, tid, roles, issued = self.identity
+        fields = {"oid": oid, "tid": tid, "roles": sorted(roles), "issued": issued, "until": self.until}
+        return json.dumps(fields).encode()
+
+    @classmethod
+    def from_bytes(cls, value: bytes) -> "DelegatingUser":
+        """Read the stored form. Raises what reading malformed bytes raises."""
+        fields = json.loads(value)
+        identity = Identity(fields["oid"], fields["tid"], frozenset(fields["roles"]), float(fields["issued"]))
+        return cls(identity, int(fields["until"]))
+
+    def renewed(self, identity: Identity) -> "DelegatingUser":
+        """Return the user after another token of the same identity: the token that was issued last has the roles."""
+        return self if identity.issued < self.identity.issued else DelegatingUser(identity, self.until)
+
+
+def row_of(oid: str, tid: str) -> str:
+    """Return the end of the row of a user."""
+    return f"{tid}{_SEPARATOR}{oid}"
 
 
 def _verify(key: Key, value: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The settings of a database's servers that the engine looks at when it starts, and those that it sets.
+"""The settings of a database's servers: what the engine finds when it starts, and what it sets.
 
 - The database should keep what it acknowledges; people read the warnings.
 - Every session must parse literals as standard SQL does, where a backslash is an ordinary character. A Citus
