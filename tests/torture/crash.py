@@ -25,6 +25,7 @@ from .campaign import Budget, Campaign, Report
 from .clients import Clients
 from .expected import LoggedJournal
 from .http_client import Connection, LostConnectionError
+from .kills import Fuse, kill_in_start
 from .observation import read_store
 from .workload import SHARED
 
@@ -107,36 +108,17 @@ class Crash:
         backup = self._random.random() < self._with_backup
         load_seconds = self._random.uniform(*LOAD_SECONDS) + BACKUP_SECONDS * backup
         drain_seconds = self._random.uniform(*DRAIN_SECONDS)
-        gone = threading.Event()
-
-        def fire() -> None:
-            gone.set()
-            if drains:
-                server.signal(signal.SIGTERM)
-                time.sleep(drain_seconds)
-            server.kill()
-
-        # A thread of its own kills, so that it does not wait for the clients to be between two answers.
-        fuse = threading.Timer(load_seconds, fire)
-        fuse.start()
-        try:
+        fuse = Fuse(server, load_seconds, drain_seconds if drains else None)
+        with fuse:
             if backup:
-                self.problems += await self._load_beside_backup(server.account.host, gone)
+                self.problems += await self._load_beside_backup(server.account.host, fuse.gone)
             else:
-                self.problems += await self._clients.load(server.account.host, gone.is_set)
-        finally:
-            fuse.cancel()
-            fuse.join()
+                self.problems += await self._clients.load(server.account.host, fuse.gone.is_set)
 
     def _kill_in_start(self) -> None:
         """Kill a server when it is about to open its store, has opened it in part, or is just ready."""
-        process, log = starting(self._location, program=self._random.choice(self._programs))
-        with process, log:
-            try:
-                code = process.wait(self._random.uniform(0.3, 1.1) * self._start_seconds)
-                self.problems.append(f"the server ended at the start, with {code}")
-            except subprocess.TimeoutExpired:
-                process.kill()
+        started = starting(self._location, program=self._random.choice(self._programs))
+        self.problems += kill_in_start(started, self._random.uniform(0.3, 1.1) * self._start_seconds)
         self.kills["in start"] += 1
 
     async def _end(self) -> None:

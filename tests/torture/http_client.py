@@ -20,11 +20,16 @@ ANSWER_SECONDS_MAX = 60
 SAS = account_sas("9999-12-31T23:59:59Z")
 _VERSION = "2019-02-02"
 _STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
+_CODE = re.compile(rb"(?i)^x-ms-error-code: (\w+)\r$", re.MULTILINE)
 _ETAG = re.compile(rb"^ETag: (\S+)", re.MULTILINE)
 
 
 class LostConnectionError(Exception):
     """The server cannot be reached, went away before it had answered, or does not answer at all."""
+
+
+class HangError(LostConnectionError):
+    """No answer came in `ANSWER_SECONDS_MAX`."""
 
 
 class Answer(NamedTuple):
@@ -38,6 +43,17 @@ class Answer(NamedTuple):
     def statuses(self) -> list[int]:
         """Return the status of each operation: those inside the answer to a batch, or the answer's own."""
         return [int(found) for found in _STATUS.findall(self.body)] if self.status == 202 else [self.status]
+
+    @property
+    def outcome(self) -> int:
+        """The status, or that of the operation that decided a batch."""
+        return max(self.statuses(), default=self.status)
+
+    @property
+    def code(self) -> str:
+        """The error code of the answer, or of an operation in it; "" if there is none."""
+        found = _CODE.search(self.body)
+        return self.headers.get("x-ms-error-code", found[1].decode() if found else "")
 
     def etags(self) -> list[str]:
         """Return the ETags that writes were given, in the order of the operations."""
@@ -85,7 +101,7 @@ class Connection:
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             raise LostConnectionError(str(error)) from error
         except TimeoutError as error:
-            raise LostConnectionError(f"no answer in {ANSWER_SECONDS_MAX} s") from error
+            raise HangError(f"no answer in {ANSWER_SECONDS_MAX} s") from error
         return Answer(int(status.split()[1]), headers, body)
 
     async def send(self, part: bytes) -> None:

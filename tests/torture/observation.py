@@ -32,7 +32,7 @@ async def read_entities(connection: Connection, table: str, text: str = "") -> d
     while True:
         answer = await connection.ask(raw("GET", f"{table}()", query=urlencode(query, quote_via=quote)))
         page = _checked(answer)["value"]
-        found |= dict(_stored(table, item) for item in page)
+        found |= dict(stored_entity(table, item) for item in page)
         following = {name: answer.headers[header] for header, name in _CONTINUATION.items() if header in answer.headers}
         assert not following or len(page) == 1000, f"a page of {len(page)} entities that says there are more"
         if not following:
@@ -43,7 +43,7 @@ async def read_entities(connection: Connection, table: str, text: str = "") -> d
 async def read_entity(connection: Connection, key: Key) -> Stored | None:
     """Return one entity, or None."""
     answer = await connection.ask(raw("GET", entity_path(key)))
-    return None if answer.status == 404 else _stored(key[0], _checked(answer))[1]
+    return None if answer.status == 404 else stored_entity(key[0], _checked(answer))[1]
 
 
 def _checked(answer: Answer) -> dict[str, Any]:
@@ -52,7 +52,8 @@ def _checked(answer: Answer) -> dict[str, Any]:
     return read
 
 
-def _stored(table: str, item: dict[str, Any]) -> tuple[Key, Stored]:
+def stored_entity(table: str, item: dict[str, Any]) -> tuple[Key, Stored]:
+    """Return the key of an entity in a response, and what is stored under it."""
     etag = item["odata.etag"]
     spelled = item["Timestamp"].rstrip("Z").replace(":", "%3A")
     timestamp = spelled if "." in spelled else f"{spelled}."

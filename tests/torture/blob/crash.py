@@ -5,15 +5,12 @@ and now and then before, the store is checked, and its files are counted: conten
 """
 
 import asyncio
-import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -21,7 +18,7 @@ from lazulite.settings.config import account_file
 from tests.server_process import Program, ServerProcess, starting
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.faults.faulty_disk import FaultyDisk, Rule
-from tests.torture.linearizability.on_workers import workers_of
+from tests.torture.kills import Fuse, kill_in_start, kill_worker
 from tests.torture.stepping_clock import VARIABLE as CLOCK
 from tests.torture.stepping_clock import SteppingClock
 
@@ -128,44 +125,22 @@ class BlobCrash:
         return server
 
     def _kill_in_start(self) -> None:
-        process, log = starting(self._location, *FLAGS, program=self._program(), **self._variables)
-        with process, log:
-            try:
-                code = process.wait(self._random.uniform(0.3, 1.1) * self._start_seconds)
-                self.problems.append(f"the server ended at the start, with {code}")
-            except subprocess.TimeoutExpired:
-                process.kill()
+        started = starting(self._location, *FLAGS, program=self._program(), **self._variables)
+        self.problems += kill_in_start(started, self._random.uniform(0.3, 1.1) * self._start_seconds)
         self.counts["kills"] += 1
         self.counts["in start"] += 1
 
     async def _load_and_kill(self, server: ServerProcess) -> None:
-        gone = threading.Event()
         drains, full = self._random.random() < IN_DRAIN, self._random.random() < FULL
         load_seconds, drain_seconds = self._random.uniform(*LOAD_SECONDS), self._random.uniform(*DRAIN_SECONDS)
-
-        def fire() -> None:
-            gone.set()
-            if drains:
-                server.signal(signal.SIGTERM)
-                time.sleep(drain_seconds)
-            server.kill()
-
-        load = asyncio.create_task(self._clients.load([self._wire(server)], gone.is_set))
+        fuse = Fuse(server, load_seconds, drain_seconds if drains else None)
+        load = asyncio.create_task(self._clients.load([self._wire(server)], fuse.gone.is_set))
         if full:
             await self._fill_disk()
-        # A thread of its own kills, so that it does not wait for the clients to be between two responses.
-        fuse = threading.Timer(load_seconds, fire)
-        fuse.start()
-        if workers := workers_of(server):
+        with fuse:
             await asyncio.sleep(load_seconds / 2)
-            with suppress(ProcessLookupError):
-                os.kill(self._random.choice(workers), signal.SIGKILL)
-                self.counts["kills of workers"] += 1
-        try:
+            kill_worker(server, self._random, self.counts)
             self.problems += await load
-        finally:
-            fuse.cancel()
-            fuse.join()
         self.counts["kills"] += 1
 
     async def _fill_disk(self) -> None:

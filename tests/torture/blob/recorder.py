@@ -71,7 +71,7 @@ class Recorders:
     def __init__(self) -> None:
         self.begun = 0
         self._recorders: list[Recorder] = []
-        self.renew()
+        self.renew(BLOBS)
 
     def choose(self, random: Random) -> Recorder:
         """Return any blob that is not too busy."""
@@ -81,9 +81,9 @@ class Recorders:
         """Check what was recorded since the last time; return what is wrong."""
         return [problem for recorder in self._recorders for problem in recorder.judge()]
 
-    def renew(self) -> None:
-        """Put a new blob in the place of the oldest one."""
-        self._recorders = self._recorders[-BLOBS + 1 :]
+    def renew(self, number: int) -> None:
+        """Put new blobs in the place of the oldest ones."""
+        self._recorders = self._recorders[number:]
         while len(self._recorders) < BLOBS:
             self.begun += 1
             self._recorders.append(Recorder(f"blob{self.begun}", list(Kind)[self.begun % len(Kind)]))

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from tests.torture.blob.campaign import FLAGS
-from tests.torture.blob.on_postgres import LeasesOnDatabase
+from tests.torture.blob.on_postgres import leases_on_database
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.linearizability.campaign import Run, linearizability
 from tests.torture.linearizability.on_postgres import PROCESSES as TABLE_PROCESSES
@@ -149,7 +149,7 @@ def blobs(cluster: Cluster, budget: Budget, seed: int, directory: Path, mutation
     """Run the part of blobs; `mutation` names what the processes break."""
     counts, random = Counter[str](), Random(seed)
     servers = Servers(cluster, Faults(cluster, random, counts), directory, random, counts, mutation)
-    problems = asyncio.run(LeasesOnDatabase(random, servers, counts, PAUSE_SECONDS).work(budget))
+    problems = asyncio.run(leases_on_database(servers, random, counts, PAUSE_SECONDS).work(budget))
     return Report(dict(sorted(counts.items())), tuple(problems))
 
 

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from tests.server_process import LAZULITE, Program, ServerProcess
+from tests.torture.http_client import assembled
 
 from .faulty_disk import FaultyDisk
 from .http import Http
@@ -99,7 +100,7 @@ class Bench:
         """Return the status of `GET /health`, with what it says; "" without a connection."""
         http = Http(self.server.account)
         try:
-            answer = await http.request("GET", "/health")
+            answer = await http.ask(assembled("GET", "/health", b"", {}))
             return f"{answer.status} {answer.body.decode()}"
         except OSError:
             return ""

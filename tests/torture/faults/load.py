@@ -15,8 +15,9 @@ from typing import Self
 
 from tests.sdk.ledger import Content, Journal, Key, Store
 from tests.server_process import Account
+from tests.torture.http_client import Answer, create_table
 
-from .http import Answer, Effects, Http, query, send
+from .http import Effects, Http, query, send
 
 TABLE = "Faults"
 ROWS = 24
@@ -106,7 +107,7 @@ class Client:
             await self.look(http)
         elif answer.outcome < 300:
             keys = [key for key, content in effects.items() if content is not None]
-            etags = [etag for etag in answer.etags if etag]
+            etags = [etag for etag in answer.etags() if etag]
             try:
                 self.journal.acknowledge(dict(zip(keys, etags, strict=True)))
             except (AssertionError, ValueError) as error:
@@ -213,8 +214,7 @@ async def prepare(account: Account) -> None:
     """Make the table and the cold rows."""
     http = Http(account)
     try:
-        headers = {"Content_Type": "application/json", "Accept": "application/json"}
-        answer = await http.request("POST", "Tables", b'{"TableName": "%b"}' % TABLE.encode(), **headers)
+        answer = await http.ask(create_table(TABLE))
         assert answer.status == 201, answer
         for number in range(COLD_PARTITIONS):
             answer = await send(http, cold(f"cold{number}"))

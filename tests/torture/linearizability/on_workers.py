@@ -5,14 +5,13 @@ deleted must be so at every worker from then on.
 """
 
 import asyncio
-import os
-import signal
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.kills import kill_worker
 
 from .campaign import Run, in_turn, linearizability
 from .client import Client
@@ -39,7 +38,6 @@ class WorkersRun(Run):
         super().__init__(seed, directory)
         self._servers: Sequence[ServerProcess] = ()
         self._kills_at: set[int] = set()
-        self._worker_kills = 0
         self._losses = 0
         self._tables = 0
         self._tables_left = 0
@@ -58,15 +56,14 @@ class WorkersRun(Run):
         """Kill a worker if this is the moment."""
         if self._left in self._kills_at:
             self._kills_at.discard(self._left)
-            os.kill(self._random.choice(workers_of(self._servers[0])), signal.SIGKILL)
-            self._worker_kills += 1
+            kill_worker(self._servers[0], self._random, self._counts)
 
     async def reconnected(self, client: Client) -> bool:
         """Give a client another connection, unless the round ends, or no worker was killed to explain the loss."""
         if self._ending:  # A loss at the end of a round is explained by it, and counts for no worker.
             return False
         self._losses += 1
-        if self._losses > self._worker_kills * self.clients:
+        if self._losses > self._counts["kills of workers"] * self.clients:
             return False
         client.continue_on(await self._connect(client.wire))
         return True
@@ -103,12 +100,7 @@ class WorkersRun(Run):
 
     def extra(self) -> dict[str, int]:
         """Return the counts of this campaign."""
-        return {"kills of workers": self._worker_kills, "tables created and deleted": self._tables}
-
-
-def workers_of(server: ServerProcess) -> list[int]:
-    """Return the processes of a server's workers."""
-    return [int(each) for each in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
+        return {"kills of workers": self._counts["kills of workers"], "tables created and deleted": self._tables}
 
 
 def linearizability_on_workers(

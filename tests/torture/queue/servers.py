@@ -1,7 +1,6 @@
 """What serves the queues of a campaign: one server on one store, which ends and begins again with another clock."""
 
 import asyncio
-import os
 import signal
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from random import Random
 from typing import Protocol
 
 from tests.server_process import Program, ServerProcess
-from tests.torture.linearizability.on_workers import workers_of
+from tests.torture.kills import kill_worker
 from tests.torture.stepping_clock import VARIABLE as CLOCK
 from tests.torture.stepping_clock import SteppingClock
 
@@ -161,9 +160,7 @@ class OneServer:
         await asyncio.sleep(load_seconds / 2)
         self._clock.step(self._random.choice(STEPS))
         assert self.server is not None
-        if workers := workers_of(self.server):
-            os.kill(self._random.choice(workers), signal.SIGKILL)
-            self._counts["kills of workers"] += 1
+        kill_worker(self.server, self._random, self._counts)
         await asyncio.sleep(load_seconds / 2)
 
     async def end(self) -> None:
