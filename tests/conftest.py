@@ -31,7 +31,12 @@ NOT_IN_CHECK = {
         *("engine/rocksdb/test_corruption.py", "engine/test_model.py"),
     ),
     "installation": ("test_deploy.py", "test_package.py"),
-    "long searches": ("table/test_heavy_bodies.py", "table/test_service_model.py", "queue/test_schedules.py"),
+    "long searches": (
+        *("table/test_heavy_bodies.py", "table/test_service_model.py", "queue/test_schedules.py"),
+        "queue/test_model.py",  # On four engines.
+    ),
+    "pytest in pytest": ("test_tiers.py",),
+    "pages and names, which parse all files": ("test_docs_errors.py", "test_words.py"),
     "large data": ("service/test_large_bodies.py",),
     "campaigns and benchmarks, in small": (
         *("torture", "fuzz", "test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
