@@ -22,7 +22,7 @@ from lazulite.engine.postgres.settings import PostgresSettings
 from tests.postgres.server import PostgresServer
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.http_client import LostConnectionError
-from tests.torture.queue.on_postgres import OnDatabase
+from tests.torture.on_database import OnDatabase
 from tests.torture.variants import HASTY_SECONDS
 
 from .campaign import FLAGS
@@ -36,7 +36,7 @@ PROCESSES: Mapping[int, str] = {
     2: "hasty_sweeps+paused_uploads",
     -3: "hasty_sweeps+paused_uploads+scripts",
 }
-"""As those of `tests.torture.queue.on_postgres`."""
+"""As those of `tests.torture.on_database`."""
 SWEPT_WITHIN_SECONDS = 3 * HASTY_SECONDS
 _CONTENTS = "SELECT space, content, partition, state FROM lazulite.contents"
 _ROWS = "SELECT row_key, value FROM lazulite.rows WHERE space = $1 AND partition_key = $2"

@@ -12,7 +12,7 @@ from random import Random
 
 from tests.postgres.server import PostgresServer
 from tests.torture.campaign import Budget, Campaign, Report
-from tests.torture.queue.on_postgres import PROCESSES, OnDatabase
+from tests.torture.on_database import PROCESSES, OnDatabase
 
 from .campaign import FLAGS, LeasesRun
 from .client import PAUSE_SECONDS

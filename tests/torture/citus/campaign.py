@@ -20,7 +20,7 @@ from tests.torture.linearizability.on_postgres import PROCESSES as TABLE_PROCESS
 from tests.torture.linearizability.on_postgres import Starts
 from tests.torture.linearizability.wire import Wire
 from tests.torture.queue.campaign import QueueRun
-from tests.torture.queue.on_postgres import OnDatabase
+from tests.torture.queue.on_postgres import QueuesOnDatabase
 
 from .cluster import Cluster, is_installed
 
@@ -99,7 +99,7 @@ class ClusterStarts(Starts):
         return self._cluster.settled()
 
 
-class Servers(OnDatabase):
+class Servers(QueuesOnDatabase):
     """Processes that serve queues and blobs on a cluster."""
 
     def __init__(

@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.postgres.engine_under_test import DATABASE
 from tests.postgres.server import PostgresServer, until
 from tests.server_process import Program, ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
-from tests.torture.stepping_clock import VARIABLE as CLOCK
-from tests.torture.stepping_clock import SteppingClock
+from tests.torture.on_database import is_settled, start
 
 from .campaign import ROUND_OPERATIONS, linearizability
 
@@ -48,17 +46,11 @@ class Starts:
             self.crashes += 1
         until(self._settled, "the database to finish")
         self._before = True
-        return [self._start(location, *each) for each in self._processes.items()]
+        dsn = self._database.dsn()
+        return [start(location.parent, *each, dsn) for each in self._processes.items()]
 
     def _settled(self) -> bool:
-        return not self._database.execute("SELECT FROM pg_stat_activity WHERE application_name = 'lazulite'")
-
-    def _start(self, location: Path, seconds: int, program: Program) -> ServerProcess:
-        clock = SteppingClock(location.with_name(f"clock {seconds}"))
-        clock.step(seconds * 10**9)
-        clock.close()
-        variables = {DATABASE: self._database.dsn(), CLOCK: str(clock.path)}
-        return ServerProcess.start(location.with_name(f"process {seconds}"), program=program, **variables)
+        return is_settled(self._database)
 
 
 def linearizability_on_postgres(

@@ -13,10 +13,12 @@ from random import Random
 
 from tests.postgres.server import PostgresServer
 from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.on_database import PROCESSES
 
 from .campaign import QueueRun
 from .history import Time
-from .on_postgres import PROCESSES, OnDatabase
+from .on_postgres import QueuesOnDatabase
+from .servers import SERVICES
 
 OFTEN = 0.6
 """The share of rounds that end with a failover, while there is a standby."""
@@ -26,7 +28,7 @@ AFTER_SECONDS = (1.0, 2.5)
 """How long clients go on after a failover."""
 
 
-class OnPair(OnDatabase):
+class OnPair(QueuesOnDatabase):
     """Several processes on a primary and its standby.
 
     Args:
@@ -45,7 +47,7 @@ class OnPair(OnDatabase):
         mutation: str = "",
         settings: Sequence[str] = (),
     ) -> None:
-        super().__init__(primary, directory, random, counts, processes, mutation)
+        super().__init__(primary, directory, random, counts, processes, mutation, SERVICES)
         self._settings = settings
         self._standby: PostgresServer | None = None
         self._stack = ExitStack()
