@@ -37,7 +37,7 @@ def properties(count: int) -> dict[str, object]:
 def test_no_read_is_torn_and_no_update_is_lost(table_client: TableClient, kind: str) -> None:
     protocol = protocols(table_client.table_name)[kind]
     driver = Driver({table_client.table_name: table_client})
-    driver.run(protocol.put(KEY, properties(0)))
+    driver.run(protocol.upsert(KEY, properties(0)))
     done = Event()
 
     def write(_: int) -> None:

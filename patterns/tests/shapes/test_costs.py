@@ -36,7 +36,7 @@ def test_costs_are_those_of_the_pages(table_client: TableClient) -> None:
 
     wide = Wide(table_client, ambient=ambient)
     bag = {f"P{number}": 1 for number in range(300)}
-    costs = [cost(lambda: wide.insert(KEY, bag)), cost(lambda: wide.get(KEY)), cost(lambda: wide.put(KEY, bag))]
+    costs = [cost(lambda: wide.insert(KEY, bag)), cost(lambda: wide.get(KEY)), cost(lambda: wide.upsert(KEY, bag))]
     assert [*costs, cost(lambda: wide.update(KEY, lambda each: each)), cost(lambda: wide.delete(KEY))] == [
         1,
         1,
@@ -48,8 +48,8 @@ def test_costs_are_those_of_the_pages(table_client: TableClient) -> None:
     fat = Fat(table_client, ambient=ambient)
     small, large = {"Photo": b"x"}, {"Photo": bytes(5_000_000)}  # One row; a head and six rows.
     key = EntityKey("p", "fat")
-    costs = [cost(lambda: fat.insert(key, small)), cost(lambda: fat.get(key)), cost(lambda: fat.put(key, small))]
-    costs += [cost(lambda: fat.put(key, large)), cost(lambda: fat.put(key, large)), cost(lambda: fat.delete(key))]
+    costs = [cost(lambda: fat.insert(key, small)), cost(lambda: fat.get(key)), cost(lambda: fat.upsert(key, small))]
+    costs += [cost(lambda: fat.upsert(key, large)), cost(lambda: fat.upsert(key, large)), cost(lambda: fat.delete(key))]
     assert costs == [1, 1, 2, 2 + 2, 2 + 2 + 1, 2]
 
     staff: Copies[Employee | Department] = Copies(table_client, Employee | Department, COPIED, ambient=ambient)

@@ -51,7 +51,7 @@ def octets(count: int) -> bytes:
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_value_of_any_length_is_read_as_it_was_written(table_client: TableClient, length: int) -> None:
     fat = Fat(table_client)
-    fat.put(KEY, {"Photo": octets(length), "Name": "Jones", "Age": 35})
+    fat.upsert(KEY, {"Photo": octets(length), "Name": "Jones", "Age": 35})
     assert fat.get(KEY) == {**KEYS, "Photo": octets(length), "Name": "Jones", "Age": 35}
     assert table_client.get_entity(*KEY, select=["Name", "Age"]) == {"Name": "Jones", "Age": 35}
     assert len(rows(table_client)) == 1 + (-(-length // (964 * KIB)) if length > 1020 * KIB else 0)
@@ -72,7 +72,7 @@ def test_texts_and_compression(table_client: TableClient, length: int) -> None:
     assert rows(table_client) == ["jones"], "repetitions are compressed into one row"
     with pytest.raises(Exists):
         fat.insert(KEY, {})
-    fat.put(KEY, {"Text": "short"})
+    fat.upsert(KEY, {"Text": "short"})
     assert fat.get(KEY) == {**KEYS, "Text": "short"}
     assert table_client.get_entity(*KEY)["Text"] == "short"
 
@@ -81,7 +81,7 @@ def test_an_entity_over_1_mib_of_properties_that_fit_each(table_client: TableCli
     fat = Fat(table_client)
     properties: dict[str, object] = {f"P{number:03d}": octets(10_000 + number) for number in range(250)}
     properties |= {"Kept": "short", "One": 1, "Two": 2}
-    fat.put(KEY, properties)
+    fat.upsert(KEY, properties)
     assert fat.get(KEY) == {**KEYS, **properties}
     assert table_client.get_entity(*KEY)["Kept"] == "short"
 
@@ -104,7 +104,7 @@ def test_any_entity_is_read_as_it_was_written(
     protocol = FatProtocol(table_client.table_name, sizes=Sizes(64, 150, head, batch))
     working = driver(table_client)
     for each in bags:
-        working.run(protocol.put(KEY, each))
+        working.run(protocol.upsert(KEY, each))
         assert working.run(protocol.get(KEY)) == {**KEYS, **each}
     working.run(protocol.delete(KEY))
     assert rows(table_client) == []
@@ -123,7 +123,7 @@ def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> N
         with pytest.raises(EntityValueError, match=message):
             fat.insert(KEY, wrong)
     for key, message in ((EntityKey("a/b", "r"), r"Fat\.PartitionKey"), (EntityKey("p", "x" * 1025), r"Fat\.RowKey")):
-        for call in (fat.get, fat.delete, lambda each: fat.insert(each, {}), lambda each: fat.put(each, {})):
+        for call in (fat.get, fat.delete, lambda each: fat.insert(each, {}), lambda each: fat.upsert(each, {})):
             with pytest.raises(EntityValueError, match=message):
                 call(key)
     assert count.count == 0
@@ -151,7 +151,7 @@ def test_a_key_is_taken_if_the_service_takes_it(table_client: TableClient, row_k
         return True
 
     by_service = taken(lambda: table_client.upsert_entity({"PartitionKey": key[0], "RowKey": key[1]}))
-    assert taken(lambda: Fat(table_client).put(key, {})) is by_service
+    assert taken(lambda: Fat(table_client).upsert(key, {})) is by_service
 
 
 OLD, NEW = ({"Text": letter * 100, "Age": age} for letter, age in (("a", 1), ("b", 2)))
@@ -168,11 +168,11 @@ def test_every_fault_leaves_a_whole_entity_and_collect_the_rest(
         empty(table_client)
         working, protocol = driver(table_client), FatProtocol(table_client.table_name, QUICK, sizes=SMALL)
         if before is not None:
-            working.run(protocol.put(KEY, before))
+            working.run(protocol.upsert(KEY, before))
         failing = driver(table_client, fault)
         crashed = False
         try:
-            failing.run(protocol.delete(KEY) if after is None else protocol.put(KEY, after))
+            failing.run(protocol.delete(KEY) if after is None else protocol.upsert(KEY, after))
         except Crash:
             crashed = True
         found = working.run(protocol.get(KEY))
@@ -183,7 +183,7 @@ def test_every_fault_leaves_a_whole_entity_and_collect_the_rest(
         assert crashed or left == 0 or (began_again and left == 2), "without a crash nothing is left"
         assert working.run(protocol.get(KEY)) == found
         assert len(rows(table_client)) == (0 if found is None else 1 + 2), "nothing else is left"
-        working.run(protocol.put(KEY, NEW))
+        working.run(protocol.upsert(KEY, NEW))
         assert working.run(protocol.get(KEY)) == {**KEYS, **NEW}
 
     least = 6 if before is None and after is None else 6 * 3
@@ -192,26 +192,26 @@ def test_every_fault_leaves_a_whole_entity_and_collect_the_rest(
 
 def test_a_writer_that_loses_leaves_nothing(table_client: TableClient) -> None:
     working, protocol = driver(table_client), FatProtocol(table_client.table_name, QUICK, sizes=SMALL)
-    working.run(protocol.put(KEY, OLD))
+    working.run(protocol.upsert(KEY, OLD))
 
     other = {"Text": "r" * 70, "Age": 3}
 
     def rival() -> None:
-        working.run(protocol.put(KEY, other))
+        working.run(protocol.upsert(KEY, other))
 
     for number in range(5):
         failing = driver(table_client, FaultAt(number, Fault.RIVAL, rival))
-        failing.run(protocol.put(KEY, NEW))
+        failing.run(protocol.upsert(KEY, NEW))
         assert working.run(protocol.get(KEY)) == {**KEYS, **(NEW if number < 4 else other)}
         assert len(rows(table_client)) == 1 + 2
 
 
 def test_rests_are_collected_when_they_are_old_and_no_head_names_them(table_client: TableClient) -> None:
     fat = Fat(table_client)
-    fat.put(KEY, {"Photo": octets(5_000_000)})
+    fat.upsert(KEY, {"Photo": octets(5_000_000)})
     protocol = FatProtocol(table_client.table_name, sizes=SMALL)
     with suppress(Crash):
-        driver(table_client, FaultAt(3, Fault.CRASH_BEFORE)).run(protocol.put(EntityKey("p", "smith"), OLD))
+        driver(table_client, FaultAt(3, Fault.CRASH_BEFORE)).run(protocol.upsert(EntityKey("p", "smith"), OLD))
     table_client.create_entity({"PartitionKey": "p", "RowKey": "other!0123456789abcdef!0000", "Data": 1})
     count = len(rows(table_client))
     assert count > 8
@@ -223,7 +223,7 @@ def test_rests_are_collected_when_they_are_old_and_no_head_names_them(table_clie
 
 def test_the_auditor_finds_what_is_left_and_what_is_absent(table_client: TableClient) -> None:
     fat = Fat(table_client)
-    fat.put(KEY, {"Photo": octets(5_000_000)})
+    fat.upsert(KEY, {"Photo": octets(5_000_000)})
     assert list(audit(fat)) == []
     _, first, second, *_ = rows(table_client)
     table_client.delete_entity("p", first)
@@ -238,11 +238,11 @@ def test_the_auditor_finds_what_is_left_and_what_is_absent(table_client: TableCl
 
 def test_damage_is_named(table_client: TableClient) -> None:
     fat = Fat(table_client)
-    fat.put(KEY, {"Photo": octets(5_000_000)})
+    fat.upsert(KEY, {"Photo": octets(5_000_000)})
     table_client.delete_entity("p", rows(table_client)[2])
     with pytest.raises(Inconsistent, match="jones"):
         fat.get(KEY)
-    fat.put(KEY, {"Photo": octets(5)})
+    fat.upsert(KEY, {"Photo": octets(5)})
     assert rows(table_client) == ["jones"], "a new value repairs it"
     for wrong in ("2 - 0 0 x", "1 zlib 3 0 x", "1 - 3 0 x"):
         table_client.upsert_entity({**KEYS, "_Fat": wrong, "_Fat00": b"\x00\x00\x00\x01["}, mode=UpdateMode.REPLACE)
@@ -257,6 +257,6 @@ async def test_asynchronous_programs_have_the_same(connection_string: str, table
         await fat.insert(KEY, {"Photo": octets(3_000_000)})
         await fat.update(KEY, lambda each: Bag({**each, "Age": 1}))
         assert await fat.get(KEY) == {**KEYS, "Photo": octets(3_000_000), "Age": 1}
-        await fat.put(KEY, {})
+        await fat.upsert(KEY, {})
         assert await fat.collect("p") == 0
         assert await fat.delete(KEY) is True

@@ -124,7 +124,7 @@ def collecting(kind: type[FatProtocol]) -> Callable[[], Protocol[object]]:
 def start() -> World:
     simulation = Simulation()
     simulation.world = Timed()
-    simulation.run(FatProtocol("t", UNMARKED, sizes=SIZES).put(KEY, {"Count": 0, "Text": text(0)}))
+    simulation.run(FatProtocol("t", UNMARKED, sizes=SIZES).upsert(KEY, {"Count": 0, "Text": text(0)}))
     return simulation.world
 
 

@@ -42,8 +42,8 @@ def test_a_value_is_rejected_before_a_request(
     calls: list[Callable[[], Any]] = [
         lambda: table.insert(bag),
         lambda: table.merge(KEY, Wrong=value),
-        lambda: Wide(table_client, ambient=ambient).put(KEY, {"Wrong": value}),
-        lambda: Fat(table_client, ambient=ambient).put(KEY, {"Wrong": value, "Photo": bytes(2_000_000)}),
+        lambda: Wide(table_client, ambient=ambient).upsert(KEY, {"Wrong": value}),
+        lambda: Fat(table_client, ambient=ambient).upsert(KEY, {"Wrong": value, "Photo": bytes(2_000_000)}),
         lambda: Tail(table_client, ambient=ambient).append("p", {"Wrong": value}),
         lambda: Stream(table_client, "p", ambient=ambient).append([Event({"Wrong": value})]),
         lambda: Large(table, container_client, "photo").insert(bag, b"photo"),

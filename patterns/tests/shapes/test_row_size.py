@@ -24,10 +24,10 @@ def bag(less: int) -> dict[str, object]:
 def test_a_row_has_room_for_what_the_library_adds(table_client: TableClient, shape: type[Wide | Fat]) -> None:
     table = shape(table_client)
     for _ in range(4):
-        table.put(KEY, {})  # The ids of four writes are in the row: as many as there can be.
+        table.upsert(KEY, {})  # The ids of four writes are in the row: as many as there can be.
     counts = []
     for less in (0, 50, 90, 130, 170, 210, 250, 400):
-        table.put(KEY, bag(less))
+        table.upsert(KEY, bag(less))
         assert table.get(KEY) == {"PartitionKey": "p", "RowKey": "r", **bag(less)}
         counts.append(len(rows(table_client)))
     assert counts[-1] == 1, "one row is enough"
@@ -38,10 +38,10 @@ def test_a_row_has_room_for_what_the_library_adds(table_client: TableClient, sha
 def test_a_head_has_room_for_its_chunks(table_client: TableClient) -> None:
     fat = Fat(table_client)
     for _ in range(4):
-        fat.put(KEY, {})
+        fat.upsert(KEY, {})
     counts = []
     for length in range(1_047_600, 1_048_200, 40):
-        fat.put(KEY, {"Photo": bytes(length)})
+        fat.upsert(KEY, {"Photo": bytes(length)})
         counts.append(len(rows(table_client)))
     assert counts[0] == 1
     assert counts[-1] == 3

@@ -34,14 +34,14 @@ def test_an_entity_of_any_properties_is_read_as_it_was_written(
     table_client: TableClient, count: int, expected: int
 ) -> None:
     wide = Wide(table_client)
-    wide.put(KEY, numbered(count))
+    wide.upsert(KEY, numbered(count))
     assert wide.get(KEY) == {**KEYS, **numbered(count)}
     assert len(rows(table_client)) == expected
     with pytest.raises(Exists):
         wide.insert(KEY, {})
     wide.update(KEY, lambda each: {**each, "Added": "x", "P00000": None})
     assert wide.get(KEY) == {**KEYS, **{name: 1 for name in numbered(count) if name != "P00000"}, "Added": "x"}
-    wide.put(KEY, {"One": 1})
+    wide.upsert(KEY, {"One": 1})
     assert wide.get(KEY) == {**KEYS, "One": 1}
     assert rows(table_client) == ["jones!00"]
     assert wide.delete(KEY) is True
@@ -59,7 +59,7 @@ def test_an_entity_over_1_mib(table_client: TableClient) -> None:
     assert len(rows(table_client)) == 3
     count = counting()
     with pytest.raises(Rejected, match="RequestBodyTooLarge"):
-        Wide(table_client, ambient=Ambient(failpoints=count)).put(KEY, {**properties, **numbered(6, b"x" * 65_536)})
+        Wide(table_client, ambient=Ambient(failpoints=count)).upsert(KEY, {**properties, **numbered(6, b"x" * 65_536)})
     assert wide.get(KEY) == {**KEYS, **properties}
 
 
@@ -79,7 +79,7 @@ def test_any_entity_is_read_as_it_was_written(
     protocol = WideProtocol(table_client.table_name, sizes=Sizes(properties, row_bytes))
     working = driver(table_client)
     for each in bags:
-        working.run(protocol.put(KEY, each))
+        working.run(protocol.upsert(KEY, each))
         assert working.run(protocol.get(KEY)) == {**KEYS, **each}
     working.run(protocol.delete(KEY))
     assert rows(table_client) == []
@@ -89,7 +89,7 @@ def test_neighbours_are_other_entities(table_client: TableClient) -> None:
     wide = Wide(table_client)
     keys = [EntityKey("p", name) for name in ("a", "a!05", "a!0", "a b", "a!", "a!00")]
     for number, key in enumerate(keys):
-        wide.put(key, numbered(300, number))
+        wide.upsert(key, numbered(300, number))
     table_client.create_entity({"PartitionKey": "p", "RowKey": "a!0x", "P00000": 99})
     for number, key in enumerate(keys):
         assert wide.get(key) == {"PartitionKey": "p", "RowKey": key.row_key, **numbered(300, number)}
@@ -115,7 +115,7 @@ def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> N
     assert count.count == 0
     wide.insert(KEY, numbered(24_900))
     assert wide.get(KEY) == {**KEYS, **numbered(24_900)}
-    wide.put(EntityKey("p", "x" * 1021), {})
+    wide.upsert(EntityKey("p", "x" * 1021), {})
 
 
 OLD, NEW = ({f"P{number}": letter for number in range(count)} for letter, count in (("a", 5), ("b", 3)))
@@ -130,16 +130,16 @@ def test_every_fault_leaves_a_whole_entity(
     working = driver(table_client)
 
     def rival() -> None:
-        working.run(protocol.put(KEY, {f"R{number}": 1 for number in range(7)}))
+        working.run(protocol.upsert(KEY, {f"R{number}": 1 for number in range(7)}))
 
     def attempt(fault: FaultAt) -> None:
         empty(table_client)
         if before is not None:
-            working.run(protocol.put(KEY, before))
+            working.run(protocol.upsert(KEY, before))
         crashed = False
         try:
             failing = driver(table_client, fault)
-            failing.run(protocol.delete(KEY) if after is None else protocol.put(KEY, after))
+            failing.run(protocol.delete(KEY) if after is None else protocol.upsert(KEY, after))
         except Crash:
             crashed = True
         found = working.run(protocol.get(KEY))
@@ -155,10 +155,10 @@ def test_every_fault_leaves_a_whole_entity(
 def test_a_torn_read_is_read_again(table_client: TableClient, number: int) -> None:
     protocol = WideProtocol(table_client.table_name, QUICK, SMALL)
     working = driver(table_client)
-    working.run(protocol.put(KEY, OLD))
+    working.run(protocol.upsert(KEY, OLD))
 
     def rival() -> None:
-        working.run(protocol.put(KEY, {**NEW, "P3": "b", "P4": "b"}))
+        working.run(protocol.upsert(KEY, {**NEW, "P3": "b", "P4": "b"}))
 
     fault = FaultAt(number, Fault.RIVAL, rival)
     found = driver(table_client, fault).run(protocol.get(KEY))
@@ -169,14 +169,14 @@ def test_a_torn_read_is_read_again(table_client: TableClient, number: int) -> No
 
 def test_damage_is_named_and_found(table_client: TableClient) -> None:
     wide = Wide(table_client)
-    wide.put(KEY, numbered(600))
+    wide.upsert(KEY, numbered(600))
     table_client.create_entity({"PartitionKey": "p", "RowKey": "smith!01", "_Ver": "x"})
     table_client.delete_entity("p", "jones!01")
     with pytest.raises(Inconsistent, match="jones"):
         wide.get(KEY)
     findings = {each.key.row_key: each.kind for each in audit(wide)}
     assert findings == {"jones!00": APART, "smith!01": HEADLESS}
-    wide.put(KEY, numbered(10))
+    wide.upsert(KEY, numbered(10))
     assert [each.repaired for each in audit(wide, repair=True, grace_seconds=-1)] == [True]
     assert rows(table_client) == ["jones!00"]
 
@@ -187,5 +187,5 @@ async def test_asynchronous_programs_have_the_same(connection_string: str, table
         await wide.insert(KEY, numbered(300))
         await wide.update(KEY, lambda each: {**each, "P00000": 2})
         assert await wide.get(KEY) == {**KEYS, **numbered(300), "P00000": 2}
-        await wide.put(KEY, {})
+        await wide.upsert(KEY, {})
         assert await wide.delete(KEY) is True

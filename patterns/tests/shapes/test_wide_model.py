@@ -91,7 +91,7 @@ def reading(kind: type[WideProtocol]) -> Callable[[], Protocol[object]]:
 
 def start(kind: type[WideProtocol]) -> World:
     simulation = Simulation()
-    simulation.run(kind("t", UNMARKED, SIZES).put(KEY, {"A": 0, "B": 0}))
+    simulation.run(kind("t", UNMARKED, SIZES).upsert(KEY, {"A": 0, "B": 0}))
     return simulation.world
 
 

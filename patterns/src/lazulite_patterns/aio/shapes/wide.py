@@ -54,9 +54,9 @@ class Wide:
         """Write an entity that must be absent. Raises Exists if it is not."""
         await self.driver.run(self._protocol.insert(key, properties))
 
-    async def put(self, key: EntityKey, properties: Properties) -> None:
+    async def upsert(self, key: EntityKey, properties: Properties) -> None:
         """Write an entity, whatever is there. Raises Conflict if other writers were faster, each of eight times."""
-        await self.driver.run(self._protocol.put(key, properties))
+        await self.driver.run(self._protocol.upsert(key, properties))
 
     async def update(self, key: EntityKey, change: Callable[[Bag], Properties], *, attempts: int = 8) -> None:
         """Read an entity, change it, and write it if no other writer was faster.

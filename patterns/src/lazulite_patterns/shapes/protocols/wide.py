@@ -64,14 +64,14 @@ class WideProtocol:
         self._check(key)
         yield from self._commit(key, [], properties)
 
-    def put(self, key: EntityKey, properties: Properties, attempts: int = 8) -> Protocol[None]:
+    def upsert(self, key: EntityKey, properties: Properties, attempts: int = 8) -> Protocol[None]:
         """Write an entity, whatever is there."""
 
-        def put() -> Protocol[bool]:
+        def once() -> Protocol[bool]:
             yield from self._commit(key, (yield from self._keys(key)), properties)
             return True
 
-        yield from again(put, attempts)
+        yield from again(once, attempts)
 
     def update(self, key: EntityKey, change: Callable[[Bag], Properties], attempts: int = 8) -> Protocol[None]:
         """Read an entity, change it, and write it if no other writer was faster."""
