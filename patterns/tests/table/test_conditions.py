@@ -277,6 +277,16 @@ def test_one_is_the_only_one(table_client: TableClient) -> None:
     ):
         with pytest.raises(NotOne, match=message):
             query.one()
+    other = Review.note == "t"
+    wrongs: list[Callable[[], object]] = [
+        lambda: table.by(other),
+        lambda: table.by(Tagged.tag > "t"),
+        lambda: table.by(tag="t", team="red"),
+    ]
+    for wrong in wrongs:
+        with pytest.raises(QueryError):
+            wrong()
+    assert table.by(Tagged.tag == "t", index="tag").count() == 2
     found = table.by(tag="t")
     assert [len(found.first(count)) for count in (0, 1, 9)] == [0, 1, 2]
     assert (found.count(), found.exists(), table.by(tag="u").exists()) == (2, True, False)

@@ -91,9 +91,12 @@ def blinded(condition: Filter, cipher: Ciphers) -> Filter:
     """Return a condition as the service can decide it: equality of encrypted properties by their blind indexes.
 
     Raises:
-        QueryError: an encrypted property is compared in another way, or has no blind index.
+        QueryError: an encrypted property is compared in another way, has no blind index, or is an alternative: each
+            hit is confirmed by all encrypted properties of the query.
     """
     if isinstance(condition, Both):
+        if condition.word == "or" and (encrypted := _encrypted_parts(condition, cipher)):
+            raise QueryError(f"{encrypted[0].name} is encrypted: it is not joined by |; see `any_of`")
         return replace(condition, left=blinded(condition.left, cipher), right=blinded(condition.right, cipher))
     if isinstance(condition, Not):
         return Not(blinded(condition.inner, cipher))

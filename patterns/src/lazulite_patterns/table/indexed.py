@@ -185,11 +185,13 @@ class Asked(NamedTuple):
     Attributes:
         values: of the columns.
         prefix: the column of which the value is only the beginning of a text; empty for none.
+        classes: those of the conditions.
         index_name: that of the index; None for any.
     """
 
     values: Mapping[str, object]
     prefix: str = ""
+    classes: frozenset[type] = frozenset()
     index_name: str | None = None
 
     @classmethod
@@ -200,12 +202,13 @@ class Asked(NamedTuple):
             QueryError: an index cannot be asked so.
         """
         values, prefix = dict(fields), ""
-        for each in (one for condition in conditions for one in comparisons(condition)):
+        compared = [one for each in conditions for one in comparisons(each)]
+        for each in compared:
             if each not in conditions or each.operator not in {"eq", "starts with"} or each.field in values or prefix:
                 raise QueryError("an index is asked for values of its columns, and for the beginning of the last one")
             values[each.field] = each.value
             prefix = each.field if each.operator == "starts with" else ""
-        return cls(values, prefix, index)
+        return cls(values, prefix, frozenset(each.cls for each in compared), index)
 
 
 def look_up(session: Session[E], asked: Asked, go_on: Continuation | None) -> Protocol[Hits]:
@@ -261,6 +264,6 @@ def _fits(index: BoundIndex, asked: Asked) -> bool:
     given = [name for name in names if name in asked.values]
     others = asked.values.keys() - set(given)
     parts = index.schema.partition_parts if index.index.within_partition else frozenset[str]()
-    named = asked.index_name in {None, index.index.name}
+    named = asked.index_name in {None, index.index.name} and asked.classes <= set(index.schema.cls.__mro__)
     begins = named and bool(given) and names[: len(given)] == given and others == parts - set(given)
     return begins and asked.prefix in {"", given[-1]}
