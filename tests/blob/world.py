@@ -144,7 +144,7 @@ class World:
 
     async def rows(self) -> list[str]:
         """Return the rows of the container, once no garbage is being deleted."""
-        await self.context.garbage.settle()
+        await self.context.garbage.wait_until_idle()
         container = await self.context.catalog.require(ACCOUNT, CONTAINER)
         found: list[str] = []
         async for part in self.engine.scan(container.space, [KeyRange(("", ""), None)]):
@@ -153,7 +153,7 @@ class World:
 
     async def kept(self) -> set[ContentId]:
         """Return the contents of the store, once no garbage is being deleted."""
-        await self.context.garbage.settle()
+        await self.context.garbage.wait_until_idle()
         return set(self.contents._contents)
 
 
@@ -171,7 +171,7 @@ async def opened(clock: Clock = system_clock) -> AsyncIterator[World]:
         created = await world.ask("PUT", CONTAINER, "restype=container")
         assert created.status == 201, created
         yield world
-        await world.context.garbage.settle()
+        await world.context.garbage.wait_until_idle()
     finally:
         await world.engine.close()
 

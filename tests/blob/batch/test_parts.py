@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lazulite.blob.batch.parts import (
     PARTS_MAX,
-    PartFacts,
     PartKind,
+    PartProperties,
     PartRequest,
     batch_response,
     read_batch,
@@ -108,7 +108,7 @@ def test_any_body_is_read_or_rejected(body: bytes) -> None:
         assert 1 <= len(requests) <= PARTS_MAX
 
 
-FACTS = PartFacts("0", "id-0", "2018-11-09", "client")
+FACTS = PartProperties("0", "id-0", "2018-11-09", "client")
 ERROR = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?><Error><Code>BlobNotFound</Code></Error>'
 
 

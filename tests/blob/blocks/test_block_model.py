@@ -67,7 +67,7 @@ class BlockMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self._runner.run(self.world.context.garbage.settle())
+        self._runner.run(self.world.context.garbage.wait_until_idle())
         self.world.restart()
 
     @invariant()

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from lazulite.blob.limits import UNCOMMITTED_BLOCKS_MAX
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import PENDING_DAYS, UPLOAD_DAYS
+from lazulite.blob.model.transaction import Transaction
 from tests.blob.world import ACCOUNT, CONTAINER, World, opened
 
 LIST = "comp=blocklist&blocklisttype=all"
@@ -22,7 +22,7 @@ async def world() -> AsyncIterator[World]:
 
 async def test_an_upload_has_at_most_100_000_blocks(world: World) -> None:
     await world.put_block("a", b"1")
-    await change(world, lambda draft: set_blocks(draft, UNCOMMITTED_BLOCKS_MAX - 1))
+    await change(world, lambda transaction: set_blocks(transaction, UNCOMMITTED_BLOCKS_MAX - 1))
     assert (await world.put_block("b", b"1")).status == 201
     full = await world.put_block("c", b"1")
     assert (full.status, full.code) == (409, "BlockCountExceedsLimit")
@@ -64,24 +64,24 @@ async def test_uploads_of_deleted_containers_are_forgotten(world: World) -> None
 async def test_a_list_that_was_never_finished_is_deleted(world: World) -> None:
     await world.put_block("a", b"1")
     today = (world.context.clock()) // (86_400 * 10**7)
-    await change(world, lambda draft: begin_list(draft, today))
+    await change(world, lambda transaction: begin_list(transaction, today))
     world.days += PENDING_DAYS
-    await world.context.uploads.look_on(today, (await space(world), "blob"))
+    await world.context.uploads.schedule(today, (await space(world), "blob"))
     await world.context.maintain()
     assert len(await world.rows()) == 3
     world.days += 1
-    await world.context.uploads.look_on(today, (await space(world), "blob"))
+    await world.context.uploads.schedule(today, (await space(world), "blob"))
     await world.context.maintain()
     assert len(await world.rows()) == 2, "the ledger and the block"
 
 
-def set_blocks(draft: Draft, blocks: int) -> None:
-    draft.ledger = replace(draft.ledger, uncommitted=draft.ledger.uncommitted._replace(blocks=blocks))
+def set_blocks(transaction: Transaction, blocks: int) -> None:
+    transaction.ledger = replace(transaction.ledger, uncommitted=transaction.ledger.uncommitted._replace(blocks=blocks))
 
 
-def begin_list(draft: Draft, day: int) -> None:
-    draft.put("x0000000000000007/0000000000000001", b'[0,["a",1,null]]\na')
-    draft.ledger = draft.ledger.begin_list("x7", day)
+def begin_list(transaction: Transaction, day: int) -> None:
+    transaction.put("x0000000000000007/0000000000000001", b'[0,["a",1,null]]\na')
+    transaction.ledger = transaction.ledger.begin_list("x7", day)
 
 
 async def space(world: World) -> int:

@@ -163,7 +163,7 @@ async def test_a_list_that_was_given_up_meanwhile_is_written_again(
             if not given_up:
                 given_up.append(row)
                 world.days += 3
-                await context.uploads.look_on(0, partition)
+                await context.uploads.schedule(0, partition)
                 await context.maintain()
                 assert row not in await world.rows()
 
@@ -181,8 +181,8 @@ async def test_a_list_gives_way_after_some_tries(world: World, monkeypatch: pyte
 
 
 def test_rows_hold_bounded_bytes() -> None:
-    blocks = [put_block_list.Taken(StoredBlock("a", 100_000, None, 0), "w")] * 7
-    assert [len(each) for each in put_block_list.stretches(blocks)] == [3, 3, 1]
-    contents = [put_block_list.Taken(StoredBlock("a", 10**9, 7, 0), "w")] * 2500
-    assert [len(each) for each in put_block_list.stretches(contents)] == [1000, 1000, 500]
-    assert list(put_block_list.stretches([])) == []
+    blocks = [put_block_list.SelectedBlock(StoredBlock("a", 100_000, None, 0), "w")] * 7
+    assert [len(each) for each in put_block_list.block_ranges(blocks)] == [3, 3, 1]
+    contents = [put_block_list.SelectedBlock(StoredBlock("a", 10**9, 7, 0), "w")] * 2500
+    assert [len(each) for each in put_block_list.block_ranges(contents)] == [1000, 1000, 500]
+    assert list(put_block_list.block_ranges([])) == []

@@ -188,8 +188,8 @@ def test_pages_show_all_that_is_asked_for(
 
     with pytest.MonkeyPatch.context() as patch:
         if in_small_steps:
-            patch.setattr(walk, "_KEYS", walk._Reach(least=2, most=8, patience=2))
-            patch.setattr(walk, "_VALUES", walk._Reach(least=1, most=8, patience=2))
+            patch.setattr(walk, "_KEYS", walk._ReachableContents(least=2, most=8, patience=2))
+            patch.setattr(walk, "_VALUES", walk._ReachableContents(least=1, most=8, patience=2))
             patch.setattr(listing, "_ROWS_AT_ONCE", 2)
             patch.setattr(listing, "_BYTES_AT_ONCE", 1)
             patch.setattr(listing, "_KEYS_IN_VAIN", 3)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.model.copy_source import URL_MAX, ForeignSource, OwnSource, read_copy_source
+from lazulite.blob.model.copy_source import URL_MAX, ForeignSource, LocalSource, read_copy_source
 from lazulite.blob.resource import Kind, Resource
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError
@@ -17,13 +17,13 @@ REQUEST = Request("PUT", "/acc/con/copy", "", {"host": "127.0.0.1:10000"})
 SNAPSHOT = "2019-06-17T23:55:48.8621956Z"
 
 
-def read(url: str) -> OwnSource | ForeignSource:
+def read(url: str) -> LocalSource | ForeignSource:
     return read_copy_source(url, REQUEST, ADDRESSING)
 
 
-def own(url: str) -> OwnSource:
+def own(url: str) -> LocalSource:
     source = read(url)
-    assert isinstance(source, OwnSource)
+    assert isinstance(source, LocalSource)
     return source
 
 

@@ -12,7 +12,7 @@ from lazulite.blob.model.byte_range import PAGE_BYTES
 from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
 from lazulite.blob.model.pages import (
     SEGMENT_BYTES,
-    Cleared,
+    ClearedRange,
     Extent,
     Segment,
     as_of,
@@ -261,7 +261,7 @@ def test_the_bytes_of_rows_stay() -> None:
     segment = Segment(3, (Extent(512, 1024, 2, None, 0),), b"x" * 512)
     assert (read_segment(first), segment.to_bytes()) == (segment, first)
     second = first + bytes.fromhex("00040000 00060000 03000000")
-    cleared = replace(segment, cleared=(Cleared(1024, 1536, 3),))
+    cleared = replace(segment, cleared=(ClearedRange(1024, 1536, 3),))
     assert (read_segment(second), cleared.to_bytes()) == (cleared, second)
     for value in (first[:-1], second[:-1], second + b"x"):
         with pytest.raises(ValueError, match="not a segment"):

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
-from lazulite.blob.model.draft import Draft, RowNeededError
 from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.retention import Retention, delete_current, replace_blob
 from lazulite.blob.model.rows import CURRENT, LEDGER
+from lazulite.blob.model.transaction import MissingRowError, Transaction
 from lazulite.protocol.clock import TICKS_PER_DAY
 
 _RETENTIONS = st.builds(Retention, st.booleans(), st.integers(0, 2))
@@ -19,16 +19,16 @@ _RETENTIONS = st.builds(Retention, st.booleans(), st.integers(0, 2))
 def commit(rows: dict[str, bytes], now: int, successor: Blob | None, retention: Retention) -> Mapping[str, bytes]:
     named = [LEDGER, CURRENT]
     while True:
-        draft = Draft(named, [rows.get(row) for row in named], now, now)
+        transaction = Transaction(named, [rows.get(row) for row in named], now, now)
         try:
             if successor is None:
-                delete_current(draft, retention)
+                delete_current(transaction, retention)
             else:
-                replace_blob(draft, replace(successor, modified=draft.modified), retention)
-        except RowNeededError as needed:
+                replace_blob(transaction, replace(successor, modified=transaction.modified), retention)
+        except MissingRowError as needed:
             named.append(needed.row)
             continue
-        merged = {**rows, **draft.changes()}
+        merged = {**rows, **transaction.changes()}
         return {row: value for row, value in merged.items() if value is not None}
 
 
@@ -46,17 +46,17 @@ def test_each_content_is_referred_to_or_garbage(writes: list[tuple[bool, Retenti
             continue
         before, live = blobs(rows), set[str]()
         successor = None if deletes else Blob(type=BlobType.BLOCK, modified=now, created=now, content=now)
-        made |= set() if successor is None else {successor.holding}
+        made |= set() if successor is None else {successor.reference}
         rows = dict(commit(rows, now, successor, retention))
         after = blobs(rows)
         left = after.get(CURRENT)
         assert read_ledger(rows.get(LEDGER)).deleted == (left is not None and bool(left.deleted))
-        live = {blob.holding for blob in after.values()}
-        garbage = set(Draft([LEDGER, CURRENT], [rows.get(LEDGER), None], 0, 0).ledger.garbage)
+        live = {blob.reference for blob in after.values()}
+        garbage = set(Transaction([LEDGER, CURRENT], [rows.get(LEDGER), None], 0, 0).ledger.garbage)
         assert live | garbage == made
         assert not live & garbage
         if current is not None and not current.deleted and (retention.versioning or retention.days):
-            assert current.holding in live, "what is kept keeps its bytes"
+            assert current.reference in live, "what is kept keeps its bytes"
         assert before.keys() <= after.keys() | {CURRENT}, "nothing that was kept before goes"
 
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.pages import SEGMENT_BYTES
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.pages import put_page
 from lazulite.blob.storage.changes import Changes
 from tests.blob.world import VERSION, World, opened
@@ -133,7 +133,7 @@ def just_before_the_commit(monkeypatch: pytest.MonkeyPatch, write: Callable[[], 
     """Have another request write before the next commit, after that looked at what is stored."""
     commit = Changes.commit
 
-    async def late(self: Changes, *arguments: Any) -> Draft:
+    async def late(self: Changes, *arguments: Any) -> Transaction:
         monkeypatch.setattr(Changes, "commit", commit)
         await write()
         return await commit(self, *arguments)

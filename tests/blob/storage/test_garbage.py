@@ -9,10 +9,10 @@ import pytest
 
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.retention import Retention, delete_current, replace_blob
 from lazulite.blob.model.rows import list_row, upload_rows
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.storage import garbage
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.partitions import Partitions
@@ -63,17 +63,17 @@ class World:
         return False
 
     async def put(self, blob: Blob | None) -> None:
-        def decide(draft: Draft) -> None:
+        def decide(transaction: Transaction) -> None:
             if blob is None:
-                delete_current(draft, Retention())
+                delete_current(transaction, Retention())
             else:
-                replace_blob(draft, blob, Retention())
+                replace_blob(transaction, blob, Retention())
 
         await self.partitions.commit(SPACE, NAME, decide)
 
     async def write(self, row: str, blocks: Sequence[Block]) -> None:
-        def decide(draft: Draft) -> None:
-            draft.put(row, write_blocks(0, blocks))
+        def decide(transaction: Transaction) -> None:
+            transaction.put(row, write_blocks(0, blocks))
 
         await self.partitions.commit(SPACE, NAME, decide, [row])
 
@@ -95,7 +95,7 @@ class World:
 async def world() -> AsyncIterator[World]:
     world = World()
     yield world
-    await world.garbage.settle()
+    await world.garbage.wait_until_idle()
     await world.engine.close()
 
 
@@ -128,8 +128,8 @@ async def test_an_ended_upload_takes_its_blocks_but_not_those_of_the_list(world:
     await world.write(f"{row}b", [Block("b", 1, left)])
     await world.write(list_row(1, 1), [Block("a", 1, taken)])
 
-    def begin(draft: Draft) -> None:
-        draft.ledger = replace(draft.ledger, upload=5)
+    def begin(transaction: Transaction) -> None:
+        transaction.ledger = replace(transaction.ledger, upload=5)
 
     await world.partitions.commit(SPACE, NAME, begin)
     await world.put(replace(BLOB, list=1))
@@ -186,10 +186,10 @@ async def test_garbage_waits_for_readers(world: World) -> None:
     world.garbage.readers.begin((SPACE, NAME))
     await world.put(None)
     world.garbage.begin((SPACE, NAME))
-    await world.garbage.settle()
+    await world.garbage.wait_until_idle()
     assert await world.exists(old)
     world.garbage.readers.end((SPACE, NAME))
-    await world.garbage.settle()
+    await world.garbage.wait_until_idle()
     assert not await world.exists(old)
 
 
@@ -264,12 +264,12 @@ async def test_one_search_runs_at_a_time_and_a_long_one_is_followed_by_a_longer_
         await asyncio.sleep(0)
     now_s += 100
     over.set()
-    await world.garbage.settle()
+    await world.garbage.wait_until_idle()
     assert begun == 1
     for moment_s, expected in ((now_s, 1), (now_s + 1900, 1), (now_s + 2100, 2)):
         now_s = moment_s
         world.garbage.begin_search()
-        await world.garbage.settle()
+        await world.garbage.wait_until_idle()
         assert begun == expected
 
 

@@ -91,7 +91,7 @@ class BlobsOnDatabase:
         return await load
 
     async def _load(self, over: asyncio.Event) -> list[str]:
-        """Let the clients work until it is over. They look for the processes anew now and then."""
+        """Let the clients work until it is over. They look for the processes again now and then."""
         problems: list[str] = []
         while not over.is_set() and not problems:
             wires = self._wires()

@@ -6,9 +6,9 @@ from lazulite.blob.blobs import delete_blob
 from lazulite.blob.content import sources
 from lazulite.blob.model import retention
 from lazulite.blob.model.blob import Blob
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import Ledger
 from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests import call
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.readers import Partition
@@ -52,8 +52,8 @@ def swept_all() -> None:
 def shared_garbage() -> None:
     """Delete contents that a snapshot still has."""
 
-    def release(ledger: Ledger, holding: str) -> Ledger:
-        return ledger.discard(holding) if holding else ledger
+    def release(ledger: Ledger, reference: str) -> Ledger:
+        return ledger.discard(reference) if reference else ledger
 
     Ledger.release = release  # type: ignore[method-assign, assignment]
 
@@ -71,9 +71,9 @@ def released_versions() -> None:
     """Delete contents that a past version still has."""
     keep = retention.keep_version
 
-    def keep_and_release(draft: Draft, blob: Blob) -> None:
-        keep(draft, blob)
-        draft.ledger = draft.ledger.release(blob.holding)
+    def keep_and_release(transaction: Transaction, blob: Blob) -> None:
+        keep(transaction, blob)
+        transaction.ledger = transaction.ledger.release(blob.reference)
 
     vars(retention)["keep_version"] = keep_and_release
 
@@ -82,21 +82,21 @@ def released_deleted() -> None:
     """Delete contents of blobs that were deleted and are kept."""
     retire = retention._retire
 
-    def retire_and_release(draft: Draft, retention: Retention) -> Blob | None:
-        found = draft.found
-        kept = retire(draft, retention)
+    def retire_and_release(transaction: Transaction, retention: Retention) -> Blob | None:
+        found = transaction.found
+        kept = retire(transaction, retention)
         if kept is not None and kept is not found:
-            draft.ledger = draft.ledger.release(kept.holding)
+            transaction.ledger = transaction.ledger.release(kept.reference)
         return kept
 
     vars(retention)["_retire"] = retire_and_release
 
 
 def kept_contents_of_versions() -> None:
-    """Keep the contents of snapshots and versions that are deleted for ever."""
+    """Keep the contents of snapshots and versions that are deleted forever."""
 
-    def remove(draft: Draft, row: str, _: Blob) -> None:
-        draft.put(row, None)
+    def remove(transaction: Transaction, row: str, _: Blob) -> None:
+        transaction.put(row, None)
 
     vars(delete_blob)["remove_row"] = remove
 

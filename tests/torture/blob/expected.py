@@ -107,7 +107,7 @@ class Past(NamedTuple):
 
     content: Content | Pages
     deleted: bool = False
-    """Whether it goes for ever once its days are over."""
+    """Whether it goes forever once its days are over."""
 
 
 class Facts(NamedTuple):

@@ -1,6 +1,6 @@
 """Clients of accounts that keep what is overwritten or deleted: as versions, or as deleted blobs and snapshots.
 
-Such a client also undeletes blobs, promotes versions, and deletes what was kept: for a while, or for ever.
+Such a client also undeletes blobs, promotes versions, and deletes what was kept: for a while, or forever.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ A server prints the connection string of the first account by name, which is the
 """
 NAMES = 3
 KEPT_MAX = 4
-"""Of a name: what is more is deleted for ever first."""
+"""Of a name: what is more is deleted forever first."""
 
 
 def add_accounts(store: AccountStore) -> None:
@@ -109,7 +109,7 @@ class KeepingWriter(Writer):
         await self._change(account, "promotion", after, headers)
 
     async def _delete_kept(self, account: Account, *, forever: bool | None = None) -> None:
-        """Delete a snapshot or a version: it is kept, unless it is deleted again, for ever."""
+        """Delete a snapshot or a version: it is kept, unless it is deleted again, forever."""
         kept = None if account.known.restorable else await self._find(account)
         if kept is None:
             if account.known.kept:  # All of them are deleted.

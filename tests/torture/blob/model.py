@@ -46,7 +46,7 @@ class Lease(NamedTuple):
 
 
 class Kind(Enum):
-    """The type of a blob, which its name has for ever."""
+    """The type of a blob, which its name has forever."""
 
     BLOCK = "BlockBlob"
     APPEND = "AppendBlob"

@@ -14,9 +14,9 @@ from lazulite.blob.blocks import append_blob, put_block
 from lazulite.blob.blocks.put_block_list import NewList
 from lazulite.blob.containers import leases
 from lazulite.blob.model.conditions import Conditions, Outcome
-from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
+from lazulite.blob.model.transaction import Decide, Transaction
 from lazulite.blob.pages import put_page
 from lazulite.blob.requests.preconditions import Guarded, LeaseUse, Preconditions
 from lazulite.blob.storage.partitions import Partitions
@@ -75,20 +75,20 @@ def check_then_commit() -> None:
 
     async def late(
         partitions: Partitions, space: int, name: str, decide: Decide[T], rows: Sequence[str] = ()
-    ) -> tuple[Draft, T]:
-        found: list[tuple[Draft, T]] = []
+    ) -> tuple[Transaction, T]:
+        found: list[tuple[Transaction, T]] = []
 
-        def look(draft: Draft) -> None:
-            found[:] = [(draft, decide(draft))]
+        def look(transaction: Transaction) -> None:
+            found[:] = [(transaction, decide(transaction))]
             raise _LookedError
 
         with suppress(_LookedError):
             await commit(partitions, space, name, look, rows)
         early, result = found[0]
 
-        def write(draft: Draft) -> T:
-            draft.ledger = early.ledger
-            draft.changes = early.changes  # type: ignore[method-assign]  # That is the mutation.
+        def write(transaction: Transaction) -> T:
+            transaction.ledger = early.ledger
+            transaction.changes = early.changes  # type: ignore[method-assign]  # That is the mutation.
             return result
 
         await asyncio.sleep(0)
@@ -101,7 +101,7 @@ def lost_lease() -> None:
     """Let a blob that is overwritten lose its lease."""
     put = put_blob.NewBlob.put
     put_blob.NewBlob.put = (  # type: ignore[method-assign]
-        lambda self, draft, blob: put(self, draft, replace(blob, lease=None))
+        lambda self, transaction, blob: put(self, transaction, replace(blob, lease=None))
     )
 
 

@@ -55,7 +55,7 @@ class Wire:
         return Wire(Account.parse(self._account.connection_string.replace(self._account.name, name)), self._clock)
 
     def keep_deleted(self) -> bytes:
-        """Spell the service properties by which deleted blobs are kept, until they are deleted for ever."""
+        """Spell the service properties by which deleted blobs are kept, until they are deleted forever."""
         policy = (
             f"<Enabled>true</Enabled><Days>{RETENTION_DAYS}</Days><AllowPermanentDelete>true</AllowPermanentDelete>"
         )

@@ -71,7 +71,7 @@ def delete_requirement(parameters: Mapping[str, str]) -> Requirement:
 
 
 def is_permanent(parameters: Mapping[str, str]) -> bool:
-    """Tell whether Delete Blob is to remove for ever what was deleted and kept."""
+    """Tell whether Delete Blob is to remove forever what was deleted and kept."""
     return parameters.get("deletetype", "").lower() == "permanent"
 
 

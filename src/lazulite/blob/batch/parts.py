@@ -47,7 +47,7 @@ class PartRequest(NamedTuple):
     query: str
 
 
-class PartFacts(NamedTuple):
+class PartProperties(NamedTuple):
     """What the response to one request tells of it."""
 
     content_id: str | None
@@ -101,7 +101,7 @@ def _kind(request: PartRequest) -> PartKind:
     return kind
 
 
-def write_part(response: Response, facts: PartFacts) -> bytes:
+def write_part(response: Response, facts: PartProperties) -> bytes:
     """Return the part that carries a response, behind its delimiter line.
 
     Args:

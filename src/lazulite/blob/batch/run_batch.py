@@ -3,7 +3,14 @@
 Each part is authorised by its own credentials and succeeds or fails alone. The version of the whole governs each part.
 """
 
-from lazulite.blob.batch.parts import PartFacts, PartRequest, batch_response, lacks_boundary, read_batch, write_part
+from lazulite.blob.batch.parts import (
+    PartProperties,
+    PartRequest,
+    batch_response,
+    lacks_boundary,
+    read_batch,
+    write_part,
+)
 from lazulite.blob.requests.call import Call
 from lazulite.blob.resource import Kind, resource_of
 from lazulite.protocol.errors import ServiceError, invalid_header
@@ -31,7 +38,7 @@ async def run_batch(call: Call) -> Response:
     for part, request in zip(parts, requests, strict=True):
         response = await context.inner.kernel.respond_to_part(request, version)
         client_id = request.headers.get("x-ms-client-request-id", "")
-        facts = PartFacts(part.head.content_id, request.id, call.version, client_id)
+        facts = PartProperties(part.head.content_id, request.id, call.version, client_id)
         written.append(write_part(response, facts))
         await time_slice.checkpoint()
     return batch_response(written, context.random)
@@ -49,7 +56,7 @@ def _reject_type(call: Call, content_type: str) -> bytes:
     sent = call.request
     request = Request(sent.method, sent.path, headers={_VERSION: call.version}, id=sent.id)
     response = call.context.inner.kernel.reject(request, invalid_header("Content-Type", content_type))
-    return write_part(response, PartFacts(None, sent.id, call.version, ""))
+    return write_part(response, PartProperties(None, sent.id, call.version, ""))
 
 
 def _check_container(call: Call, requests: list[Request]) -> None:

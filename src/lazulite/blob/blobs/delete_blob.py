@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from lazulite.blob.auth.requirements import is_permanent
 from lazulite.blob.model.blob import Blob
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.retention import Retention, delete_current, remove_row
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT, VERSION
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
@@ -34,15 +34,15 @@ async def _delete_current(call: Call, mode: str) -> Response:
     retention, container = await call.retention(), await call.container()
 
     async def attempt(rows: Sequence[str]) -> None:
-        def decide(draft: Draft) -> None:
-            found = draft.require_blob()
-            call.preconditions.allow_write(found, draft.present)
-            if draft.ledger.snapshots and not mode:
+        def decide(transaction: Transaction) -> None:
+            found = transaction.require_blob()
+            call.preconditions.allow_write(found, transaction.present)
+            if transaction.ledger.snapshots and not mode:
                 raise ServiceError("SnapshotsPresent")
             if mode:
-                _delete_snapshots(draft, rows, retention)
+                _delete_snapshots(transaction, rows, retention)
             if mode != _ONLY:
-                delete_current(draft, retention)
+                delete_current(transaction, retention)
 
         await call.commit(container, decide, *rows)
 
@@ -62,24 +62,24 @@ async def undelete_blob(call: Call) -> Response:
     container = await call.container()
     rows = await call.context.partitions.kept_rows(container.space, call.resource.blob, SNAPSHOT, VERSION)
 
-    def decide(draft: Draft) -> None:
-        deleted = [(row, blob) for row in rows if (blob := draft.blob(row)) is not None and blob.deleted]
-        found = draft.found
+    def decide(transaction: Transaction) -> None:
+        deleted = [(row, blob) for row in rows if (blob := transaction.blob(row)) is not None and blob.deleted]
+        found = transaction.found
         if found is None and not deleted:
             raise ServiceError("BlobNotFound")
         restored = sum(row.startswith(SNAPSHOT) for row, _ in deleted)
         for row, blob in deleted:
-            draft.put(row, replace(blob, deleted=0, expires=0).to_bytes())
-        draft.ledger = replace(draft.ledger, snapshots=draft.ledger.snapshots + restored)
+            transaction.put(row, replace(blob, deleted=0, expires=0).to_bytes())
+        transaction.ledger = replace(transaction.ledger, snapshots=transaction.ledger.snapshots + restored)
         if found is not None and found.deleted:
-            draft.put_blob(replace(found, deleted=0, expires=0))
+            transaction.put_blob(replace(found, deleted=0, expires=0))
 
     await call.commit(container, decide, *rows)
     return Response(200)
 
 
 async def _delete_row(call: Call, row: str, mode: str) -> Response:
-    """Delete a snapshot or version; one that was deleted and kept goes for ever if the request says so."""
+    """Delete a snapshot or version; one that was deleted and kept goes forever if the request says so."""
     if mode:
         name = "snapshot" if row.startswith(SNAPSHOT) else "versionid"
         reason = "This operation is only allowed on the root blob. Version id should not be provided."
@@ -89,9 +89,9 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
     permanently = is_permanent(call.parameters)
     kept = False
 
-    def decide(draft: Draft) -> None:
+    def decide(transaction: Transaction) -> None:
         nonlocal kept
-        blob, found = draft.blob(row), draft.found
+        blob, found = transaction.blob(row), transaction.found
         if found is not None and found.is_version(row):
             raise ServiceError("OperationNotAllowedOnRootBlob")
         if blob is None or (blob.deleted and not permanently):
@@ -100,28 +100,30 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
         if permanently and not (blob.deleted and retention.allows_permanent_delete):
             raise ServiceError("InvalidOperation", status=409)  # *Unverified*: the code; documented is 409.
         kept = bool(retention.days) and not permanently
-        _delete_one(draft, row, blob, retention if kept else Retention())
+        _delete_one(transaction, row, blob, retention if kept else Retention())
 
     await call.commit(await call.container(), decide, row)
     return Response(202, [(_PERMANENT, "false" if kept else "true")])
 
 
-def _delete_snapshots(draft: Draft, rows: Sequence[str], retention: Retention) -> None:
+def _delete_snapshots(transaction: Transaction, rows: Sequence[str], retention: Retention) -> None:
     for row in rows:
-        blob = draft.blob(row)
+        blob = transaction.blob(row)
         if blob is not None and not blob.deleted:
-            _delete_one(draft, row, blob, retention)
-    if draft.ledger.snapshots:
+            _delete_one(transaction, row, blob, retention)
+    if transaction.ledger.snapshots:
         raise _SnapshotsChangedError
 
 
-def _delete_one(draft: Draft, row: str, blob: Blob, retention: Retention) -> None:
+def _delete_one(transaction: Transaction, row: str, blob: Blob, retention: Retention) -> None:
     if row.startswith(SNAPSHOT) and not blob.deleted:
-        draft.ledger = replace(draft.ledger, snapshots=draft.ledger.snapshots - 1)
+        transaction.ledger = replace(transaction.ledger, snapshots=transaction.ledger.snapshots - 1)
     if retention.days:
-        draft.put(row, replace(blob, deleted=draft.now, expires=retention.expiry(draft.now)).to_bytes())
+        transaction.put(
+            row, replace(blob, deleted=transaction.now, expires=retention.expiry(transaction.now)).to_bytes()
+        )
     else:
-        remove_row(draft, row, blob)
+        remove_row(transaction, row, blob)
 
 
 class _SnapshotsChangedError(Exception):

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lazulite.blob.model.blob import Blob, require_not_archived
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.retention import keep_version
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_content_headers
 from lazulite.blob.requests.response_headers import version_of, written
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import read_metadata
 
-Changed = Callable[[Blob, Draft], Blob]
+Changed = Callable[[Blob, Transaction], Blob]
 """Takes a blob, whose lease and Last-Modified are up to date, to what it becomes."""
 
 
@@ -29,11 +29,11 @@ async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
     """
     last: list[Blob] = []
 
-    def decide(draft: Draft) -> None:
-        found = draft.require_blob()
-        lease = call.preconditions.allow_write(found, draft.present)
-        last[:] = [changed(replace(found, lease=lease, modified=draft.modified), draft)]
-        draft.put_blob(last[0])
+    def decide(transaction: Transaction) -> None:
+        found = transaction.require_blob()
+        lease = call.preconditions.allow_write(found, transaction.present)
+        last[:] = [changed(replace(found, lease=lease, modified=transaction.modified), transaction)]
+        transaction.put_blob(last[0])
 
     await call.commit(await call.container(), decide, *rows)
     return last[0]
@@ -43,7 +43,7 @@ async def set_properties(call: Call) -> Response:
     """Replace the stored headers of the content, and clear each one that the request lacks."""
     headers = read_content_headers(call.request.headers, stored_only=True)
 
-    def change(blob: Blob, _: Draft) -> Blob:
+    def change(blob: Blob, _: Transaction) -> Blob:
         require_not_archived(blob)
         return replace(blob, headers=headers, copy=None)
 
@@ -54,12 +54,12 @@ async def set_metadata(call: Call) -> Response:
     """Replace the metadata."""
     metadata, retention = read_metadata(call.request.headers), await call.retention()
 
-    def change(blob: Blob, draft: Draft) -> Blob:
+    def change(blob: Blob, transaction: Transaction) -> Blob:
         require_not_archived(blob)
         if retention.versioning:
-            found = draft.require_blob()
-            keep_version(draft, found)
-            draft.ledger = draft.ledger.share(found.holding)
+            found = transaction.require_blob()
+            keep_version(transaction, found)
+            transaction.ledger = transaction.ledger.share(found.reference)
             blob = replace(blob, version=blob.modified)
         return replace(blob, metadata=metadata, copy=None)
 

@@ -11,7 +11,7 @@ from lazulite.blob.blobs.tiers import read_tier_of_write
 from lazulite.blob.content.digests import PUT_BLOB, PUT_EMPTY_BLOB
 from lazulite.blob.content.receiving import (
     NOTHING,
-    Received,
+    ReceivedContent,
     checked_headers,
     commit_received,
     digests_of,
@@ -21,10 +21,10 @@ from lazulite.blob.content.receiving import (
 from lazulite.blob.content.sources import COPY_TAGS, SOURCE, TAG_OPTION
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_BLOB_BYTES_BY_VERSION, limit_of
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import new_number
 from lazulite.blob.model.retention import Retention, replace_blob
 from lazulite.blob.model.tags import read_tags_header
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_content_headers, read_number, require_header
 from lazulite.blob.requests.response_headers import written
@@ -39,7 +39,7 @@ from lazulite.protocol.metadata import read_metadata
 TYPE, _LENGTH, _SEQUENCE = "x-ms-blob-type", "x-ms-blob-content-length", "x-ms-blob-sequence-number"
 _PAGE_BYTES = 512
 
-Make = Callable[[Blob, Received], Blob]
+Make = Callable[[Blob, ReceivedContent], Blob]
 """Takes what all types have in common, and the body, to a blob of one type."""
 _REPLACE = "REPLACE"
 
@@ -73,8 +73,8 @@ async def create_blob(
     last: list[Blob] = []
     received = NOTHING
 
-    def decide(draft: Draft) -> None:
-        last[:] = [new_blob.put(draft, make(new_blob.allow(draft), received))]
+    def decide(transaction: Transaction) -> None:
+        last[:] = [new_blob.put(transaction, make(new_blob.allow(transaction), received))]
 
     if call.request.body_to_come is not None or new_blob.has_tags:
         await call.decide_early(container, decide)
@@ -103,7 +103,7 @@ def check_length(call: Call, most: int) -> None:
 
 
 def _block(_: Mapping[str, str], __: Call) -> Make:
-    def make(common: Blob, received: Received) -> Blob:
+    def make(common: Blob, received: ReceivedContent) -> Blob:
         headers = common.headers._replace(md5=received.digests.md5)
         return replace(common, headers=headers, length=received.length, inline=received.inline, content=received.number)
 
@@ -154,21 +154,21 @@ class NewBlob:
         self._call = call
         self._tier = read_tier_of_write(sent, type_, call.version)
 
-    def allow(self, draft: Draft) -> Blob:
+    def allow(self, transaction: Transaction) -> Blob:
         """Return the blob without its bytes, if its predecessor allows it.
 
         Raises:
             ServiceError: the credentials, the lease or a condition do not allow it.
         """
-        found = draft.found if draft.found is not None and not draft.found.deleted else None
+        found = transaction.found if transaction.found is not None and not transaction.found.deleted else None
         if found is not None and not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
-        lease = self._call.preconditions.allow_write(found, draft.present)
-        self._indexed.check(draft.now)
-        blob = Blob(type=self._type, modified=draft.modified, created=draft.modified)
+        lease = self._call.preconditions.allow_write(found, transaction.present)
+        self._indexed.check(transaction.now)
+        blob = Blob(type=self._type, modified=transaction.modified, created=transaction.modified)
         blob = replace(blob, headers=self._headers, metadata=self._metadata, lease=lease)
         blob = replace(blob, tags=tuple(self._tags.items()))
-        return replace(blob, tier=self._tier, tier_changed=draft.now if self._tier else 0)
+        return replace(blob, tier=self._tier, tier_changed=transaction.now if self._tier else 0)
 
     def take_tags(self, source: Blob) -> None:
         """Take the tags of the source of a copy, if the request says so by `x-ms-copy-source-tag-option: COPY`.
@@ -198,9 +198,9 @@ class NewBlob:
             partition = container.space, call.resource.blob
             self._indexed = await index_tags(call.context.engine, partition, self._tags, call.context.clock())
 
-    def put(self, draft: Draft, blob: Blob) -> Blob:
+    def put(self, transaction: Transaction, blob: Blob) -> Blob:
         """Write the blob; return it as it is written."""
-        return replace_blob(draft, blob, self._retention)
+        return replace_blob(transaction, blob, self._retention)
 
 
 def _read_tags(call: Call) -> dict[str, str]:

@@ -41,7 +41,7 @@ async def get_blob(call: Call) -> Response:
     status = 200 if found is None else 206
     wanted = _wanted_digests(call, None if found is None else stop - start)
     is_structured = asks_for_structure(call.request.headers)
-    if not blob.holding and wanted is None and not is_structured:
+    if not blob.reference and wanted is None and not is_structured:
         return Response(status, headers, blob.inline[start:stop])
     content = BlobContent(call.context, (container.space, call.resource.blob), blob, start, stop)
     if wanted is not None:

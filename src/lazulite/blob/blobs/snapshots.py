@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.retention import keep_version
 from lazulite.blob.model.rows import snapshot_row
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.response_headers import version_of
 from lazulite.blob.times import write_time
@@ -22,25 +22,27 @@ async def snapshot_blob(call: Call) -> Response:
     first = call.context.clock()
     last: list[tuple[Blob, Blob, int]] = []
 
-    def decide(draft: Draft) -> None:
-        found = draft.require_blob()
-        call.preconditions.allow_write(found, draft.present)
+    def decide(transaction: Transaction) -> None:
+        found = transaction.require_blob()
+        call.preconditions.allow_write(found, transaction.present)
         require_not_archived(found)
         time = first
-        while draft.value(snapshot_row(time)) is not None:
+        while transaction.value(snapshot_row(time)) is not None:
             time += 1
         snapshot = replace(found, lease=None, version=0)
         if metadata:
-            snapshot = replace(snapshot, metadata=metadata, modified=draft.modified)
-        draft.put(snapshot_row(time), snapshot.to_bytes())
-        draft.ledger = replace(draft.ledger.share(found.holding), snapshots=draft.ledger.snapshots + 1)
+            snapshot = replace(snapshot, metadata=metadata, modified=transaction.modified)
+        transaction.put(snapshot_row(time), snapshot.to_bytes())
+        transaction.ledger = replace(
+            transaction.ledger.share(found.reference), snapshots=transaction.ledger.snapshots + 1
+        )
         current = replace(found, epoch=found.epoch + 1) if found.type is BlobType.PAGE else found
         if retention.versioning:
-            keep_version(draft, found)
-            draft.ledger = draft.ledger.share(found.holding)
-            current = replace(current, version=max(draft.now, found.version + 1))
+            keep_version(transaction, found)
+            transaction.ledger = transaction.ledger.share(found.reference)
+            current = replace(current, version=max(transaction.now, found.version + 1))
         if current is not found:
-            draft.put_blob(current)
+            transaction.put_blob(current)
         last[:] = [(snapshot, current, time)]
 
     await call.commit(await call.container(), decide)

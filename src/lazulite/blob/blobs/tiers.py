@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, Rehydration
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.versions import (
     COLD_SINCE,
@@ -68,19 +68,19 @@ def read_priority(headers: Mapping[str, str], version: str) -> str:
     return priority
 
 
-def moved(blob: Blob, tier: str, priority: str, draft: Draft, seconds: int) -> Blob:
+def moved(blob: Blob, tier: str, priority: str, transaction: Transaction, seconds: int) -> Blob:
     """Return a blob in another tier, or on its way there from Archive.
 
     Args:
         blob: that no rehydration changes yet.
         tier: the other one.
         priority: of a rehydration.
-        draft: the change.
+        transaction: the change.
         seconds: how long a rehydration takes.
     """
     if blob.tier != ARCHIVE or tier == ARCHIVE or not seconds:
-        return replace(blob, tier=tier, tier_changed=draft.now, archive=None)
-    return replace(blob, archive=Rehydration(tier, priority, draft.present + seconds * TICKS_PER_SECOND))
+        return replace(blob, tier=tier, tier_changed=transaction.now, archive=None)
+    return replace(blob, archive=Rehydration(tier, priority, transaction.present + seconds * TICKS_PER_SECOND))
 
 
 async def set_tier(call: Call) -> Response:
@@ -94,19 +94,19 @@ async def set_tier(call: Call) -> Response:
     priority, seconds = read_priority(headers, call.version), call.switches.rehydrate_after
     last: list[int] = []
 
-    def decide(draft: Draft) -> None:
-        addressed = draft.row_of(row)
-        blob = draft.require_blob(addressed)
-        lease = call.preconditions.allow_write(blob, draft.present)
+    def decide(transaction: Transaction) -> None:
+        addressed = transaction.row_of(row)
+        blob = transaction.require_blob(addressed)
+        lease = call.preconditions.allow_write(blob, transaction.present)
         tier = read_tier(headers, blob.type, call.version)
         if blob.type is BlobType.PAGE:
             _check_premium(blob, tier)
         last[:] = [202 if blob.tier == ARCHIVE and tier != ARCHIVE else 200]
         if blob.archive is None:
-            changed = moved(blob, tier, priority, draft, seconds)
+            changed = moved(blob, tier, priority, transaction, seconds)
         else:
             changed = _repeated(blob, blob.archive, tier, priority if call.version >= PRIORITY_RAISE_SINCE else "")
-        draft.put(addressed, replace(changed, lease=lease).to_bytes())
+        transaction.put(addressed, replace(changed, lease=lease).to_bytes())
 
     await call.commit(await call.container(), decide, *([] if row == CURRENT else [row]))
     return Response(last[0])

@@ -5,12 +5,12 @@ from dataclasses import replace
 from lazulite.blob.blobs.properties import change_blob
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.content.digests import APPEND_BLOCK
-from lazulite.blob.content.receiving import Received, checked_headers, commit_received, receive
+from lazulite.blob.content.receiving import ReceivedContent, checked_headers, commit_received, receive
 from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import list_row
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_number
 from lazulite.blob.requests.response_headers import version_of, written
@@ -38,7 +38,7 @@ async def append_block(call: Call) -> Response:
     await commit_received(
         call.context.contents,
         received,
-        lambda: call.commit(container, lambda draft: appending.append(draft, received), *likely),
+        lambda: call.commit(container, lambda transaction: appending.append(transaction, received), *likely),
     )
     return appending.response(*checked_headers(call, received.digests))
 
@@ -47,7 +47,7 @@ async def seal_blob(call: Call) -> Response:
     """Seal an append blob: it takes no more blocks."""
     position = read_number(call.request.headers, _POSITION)
 
-    def seal(blob: Blob, _: Draft) -> Blob:
+    def seal(blob: Blob, _: Transaction) -> Blob:
         _require_append(blob)
         _require_position(blob, position)
         return replace(blob, sealed=True)
@@ -72,29 +72,29 @@ class Appending:
         self._offset = 0
         self._blob: Blob | None = None
 
-    def check(self, draft: Draft) -> Blob:
+    def check(self, transaction: Transaction) -> Blob:
         """Return the blob as it is to be changed. Raises `ServiceError` if what is stored does not allow it."""
-        found = draft.require_blob()
+        found = transaction.require_blob()
         _require_append(found)
-        lease = self._preconditions.allow_write(found, draft.present)
+        lease = self._preconditions.allow_write(found, transaction.present)
         if found.sealed:
             raise ServiceError("BlobIsSealed")
         _require_position(found, self._position)
         if found.blocks >= BLOCKS_MAX:
             raise ServiceError("BlockCountExceedsLimit")
-        return replace(found, lease=lease, modified=draft.modified)
+        return replace(found, lease=lease, modified=transaction.modified)
 
-    def append(self, draft: Draft, received: Received) -> None:
+    def append(self, transaction: Transaction, received: ReceivedContent) -> None:
         """Append a block that was received. Raises as `check`."""
-        blob = self.check(draft)
+        blob = self.check(transaction)
         length = blob.length + received.length
         if self._most is not None and length > self._most:
             raise ServiceError("MaxBlobSizeConditionNotMet")
         block = Block("", received.length, received.number, received.inline)
-        draft.put(list_row(blob.list, length), write_blocks(blob.length, [block]))
+        transaction.put(list_row(blob.list, length), write_blocks(blob.length, [block]))
         self._offset = blob.length
         self._blob = replace(blob, length=length, blocks=blob.blocks + 1, copy=None)
-        draft.put_blob(self._blob)
+        transaction.put_blob(self._blob)
 
     def response(self, *digests: tuple[str, str]) -> Response:
         """Return the response to the block that was appended last."""

@@ -8,14 +8,14 @@ from lazulite.blob.auth.requirements import READ_UNCOMMITTED, may_overwrite
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.blocks import block_list_xml
 from lazulite.blob.content.digests import PUT_BLOCK
-from lazulite.blob.content.receiving import NOTHING, Received, checked_headers, commit_received, receive
+from lazulite.blob.content.receiving import NOTHING, ReceivedContent, checked_headers, commit_received, receive
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
 from lazulite.blob.model.block import Block, read_blocks, read_heads, write_blocks
 from lazulite.blob.model.block_id import check_same_length, require_block_id
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import UPLOAD_DAYS, Ledger, new_number, read_ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER, list_rows, upload_rows
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.response_headers import ENCRYPTED, version_of
 from lazulite.blob.storage.readers import Partition
@@ -37,24 +37,24 @@ async def put_block(call: Call) -> Response:
     check_length(call, limit_of(PUT_BLOCK_BYTES_BY_VERSION, call.version))
     container = await call.container()
     partition = container.space, call.resource.blob
-    putting = _Putting(call, id_)
+    upload = _BlockUpload(call, id_)
     if call.request.body_to_come is not None:
-        await call.decide_early(container, lambda draft: putting.put(draft, NOTHING))
+        await call.decide_early(container, lambda transaction: upload.put(transaction, NOTHING))
     received = await receive(call, Owner(*partition), PUT_BLOCK)
     if not received.length:
         raise invalid_header("Content-Length", "0")
     ledger = read_ledger(await call.context.engine.get(*partition, LEDGER))
-    if ledger.uncommitted.day != putting.day:
-        await call.context.uploads.look_on(putting.day + UPLOAD_DAYS + 1, partition)
+    if ledger.uncommitted.day != upload.day:
+        await call.context.uploads.schedule(upload.day + UPLOAD_DAYS + 1, partition)
     await commit_received(
         call.context.contents,
         received,
-        lambda: call.commit(container, lambda draft: putting.put(draft, received), putting.row(ledger)),
+        lambda: call.commit(container, lambda transaction: upload.put(transaction, received), upload.row(ledger)),
     )
     return Response(201, [*checked_headers(call, received.digests), ENCRYPTED])
 
 
-class _Putting:
+class _BlockUpload:
     """One block on its way into an upload.
 
     Args:
@@ -73,40 +73,40 @@ class _Putting:
         """Return the row of the block."""
         return upload_rows(ledger.upload or self._new_upload) + self._id
 
-    def put(self, draft: Draft, received: Received) -> None:
+    def put(self, transaction: Transaction, received: ReceivedContent) -> None:
         """Put the block. The blob, if there is one, stays as it is.
 
         Raises:
             ServiceError: `UnauthorizedBlobOverwrite`, `InvalidBlobType`, `InvalidBlobOrBlock`,
                 `BlockCountExceedsLimit`, or 412.
         """
-        self._allow(draft)
-        ledger = draft.ledger
+        self._allow(transaction)
+        ledger = transaction.ledger
         check_same_length(self._id, ledger.uncommitted.id or None)
         row = self.row(ledger)
-        stored = draft.value(row)
+        stored = transaction.value(row)
         if stored is None and ledger.uncommitted.blocks >= UNCOMMITTED_BLOCKS_MAX:
             raise ServiceError("BlockCountExceedsLimit", _TOO_MANY)
         ledger = ledger.put_block(ledger.upload or self._new_upload, self._id, self.day, is_new=stored is None)
         for block in () if stored is None else read_blocks(stored).blocks:
             if block.content is not None:
                 ledger = ledger.discard(f"c{block.content}")
-        draft.ledger = ledger
-        draft.put(row, write_blocks(0, [Block(self._id, received.length, received.number, received.inline)]))
+        transaction.ledger = ledger
+        transaction.put(row, write_blocks(0, [Block(self._id, received.length, received.number, received.inline)]))
 
-    def _allow(self, draft: Draft) -> None:
+    def _allow(self, transaction: Transaction) -> None:
         """Reject a block by the blob for which it is put. An expired lease is removed."""
-        found = draft.found
+        found = transaction.found
         if found is None or found.deleted:
-            self._preconditions.allow_write(None, draft.present)
+            self._preconditions.allow_write(None, transaction.present)
             return
         if not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
         require_block_blob(found)
         require_not_archived(found)
-        lease = self._preconditions.allow_write(found, draft.present)
+        lease = self._preconditions.allow_write(found, transaction.present)
         if lease is not found.lease:
-            draft.put_blob(replace(found, lease=lease))
+            transaction.put_blob(replace(found, lease=lease))
 
 
 async def get_block_list(call: Call) -> Response:

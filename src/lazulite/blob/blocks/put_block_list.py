@@ -21,9 +21,9 @@ from lazulite.blob.content.digests import PUT_BLOCK_LIST, take_in
 from lazulite.blob.content.receiving import checked_headers, digests_of, whole_content_of
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, require_not_archived
 from lazulite.blob.model.block import Block, StoredBlock, read_heads, write_blocks
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import PENDING_DAYS, Ledger, new_number, read_ledger
 from lazulite.blob.model.rows import LEDGER, list_row, list_rows, upload_rows
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call, Context
 from lazulite.blob.requests.request_headers import DEFAULT_TYPE, read_content_headers
 from lazulite.blob.requests.response_headers import written
@@ -51,7 +51,7 @@ class BlocksChangedError(Exception):
     """The blocks of a partition were changed while a list of them was made."""
 
 
-class Taken(NamedTuple):
+class SelectedBlock(NamedTuple):
     """A block that a list takes."""
 
     block: StoredBlock
@@ -59,7 +59,7 @@ class Taken(NamedTuple):
     """The row that has it now."""
 
 
-Known = Mapping[str, Taken]
+Known = Mapping[str, SelectedBlock]
 """Blocks by their ids."""
 
 
@@ -68,7 +68,7 @@ class NewList:
     """The blocks of a new list, and what they were chosen from."""
 
     number: int
-    blocks: Sequence[Taken]
+    blocks: Sequence[SelectedBlock]
     replaced: int
     """The list of the present blob; 0: it has none."""
     ledger: Ledger
@@ -76,7 +76,7 @@ class NewList:
     """`UNCOMMITTED` and `COMMITTED`: where the blocks are; `LATEST`: one was committed as there was no uncommitted."""
 
     @property
-    def holding(self) -> str:
+    def reference(self) -> str:
         """The name of the list in the ledger."""
         return f"x{self.number}"
 
@@ -141,9 +141,9 @@ async def _several(rows: AsyncIterator[tuple[str, bytes]]) -> AsyncIterator[Mapp
         yield several
 
 
-def _put_rows(draft: Draft, rows: Mapping[str, bytes]) -> None:
+def _put_rows(transaction: Transaction, rows: Mapping[str, bytes]) -> None:
     for row, value in rows.items():
-        draft.put(row, value)
+        transaction.put(row, value)
 
 
 class _Writing:
@@ -158,17 +158,17 @@ class _Writing:
         self._call = call
         self._new_blob = new_blob
 
-    def check(self, draft: Draft) -> Blob:
+    def check(self, transaction: Transaction) -> Blob:
         """Return the blob without its blocks, if what is stored allows it.
 
         Raises:
             ServiceError: `InvalidBlobType`, 409, 412.
         """
-        blob = self._new_blob.allow(draft)
-        if draft.found is not None and not draft.found.deleted:
-            require_block_blob(draft.found)
-            require_not_archived(draft.found)
-            blob = replace(blob, created=draft.found.created)
+        blob = self._new_blob.allow(transaction)
+        if transaction.found is not None and not transaction.found.deleted:
+            require_block_blob(transaction.found)
+            require_not_archived(transaction.found)
+            blob = replace(blob, created=transaction.found.created)
         return blob
 
     async def write(self, container: Container, new: NewList) -> Blob:
@@ -180,7 +180,7 @@ class _Writing:
         """
         partition = container.space, self._call.resource.blob
         async with aclosing(list_row_values(self._call.context, partition, new)) as rows:
-            if sum(1 for _ in stretches(new.blocks)) <= 1:
+            if sum(1 for _ in block_ranges(new.blocks)) <= 1:
                 return await self._finish(container, new, dict([row async for row in rows]))
             await self._begin(container, new)
             try:
@@ -194,10 +194,10 @@ class _Writing:
 
     async def _begin(self, container: Container, new: NewList) -> None:
         today = day_of(self._call.context.clock())
-        await self._call.context.uploads.look_on(today + PENDING_DAYS + 1, (container.space, self._call.resource.blob))
+        await self._call.context.uploads.schedule(today + PENDING_DAYS + 1, (container.space, self._call.resource.blob))
 
-        def begin(draft: Draft) -> None:
-            draft.ledger = draft.ledger.begin_list(new.holding, today)
+        def begin(transaction: Transaction) -> None:
+            transaction.ledger = transaction.ledger.begin_list(new.reference, today)
 
         await self._call.commit(container, begin)
 
@@ -205,23 +205,23 @@ class _Writing:
         """Write the blob, and the rows of its list unless it is pending."""
         last: list[Blob] = []
 
-        def finish(draft: Draft) -> None:
-            blob = self.check(draft)
-            is_written = bool(rows) or not new.blocks or new.holding in draft.ledger.pending
-            if not is_written or not new.is_current(draft.ledger, draft.found):
+        def finish(transaction: Transaction) -> None:
+            blob = self.check(transaction)
+            is_written = bool(rows) or not new.blocks or new.reference in transaction.ledger.pending
+            if not is_written or not new.is_current(transaction.ledger, transaction.found):
                 raise BlocksChangedError
-            draft.ledger = draft.ledger.end_list(new.holding)
-            _put_rows(draft, rows)
+            transaction.ledger = transaction.ledger.end_list(new.reference)
+            _put_rows(transaction, rows)
             number = new.number if new.blocks else 0
             blob = replace(blob, list=number, blocks=len(new.blocks), length=new.length)
-            last[:] = [self._new_blob.put(draft, blob)]
+            last[:] = [self._new_blob.put(transaction, blob)]
 
         await self._call.commit(container, finish, *rows)
         return last[0]
 
     async def _give_up(self, container: Container, new: NewList) -> None:
-        def give_up(draft: Draft) -> None:
-            draft.ledger = draft.ledger.end_list(new.holding).discard(new.holding)
+        def give_up(transaction: Transaction) -> None:
+            transaction.ledger = transaction.ledger.end_list(new.reference).discard(new.reference)
 
         await self._call.commit(container, give_up)
 
@@ -257,21 +257,21 @@ async def _state(context: Context, partition: Partition) -> tuple[Ledger, int]:
 
 async def _find(context: Context, partition: Partition, prefix: str, wanted: Collection[str]) -> Known:
     """Return the blocks of some ids in the rows whose keys begin with a prefix; of those of one id, the first."""
-    found: dict[str, Taken] = {}
+    found: dict[str, SelectedBlock] = {}
     async with aclosing(context.partitions.slices(*partition, prefix)) as parts:
         async for part in parts:
             for index, value in enumerate(part.values):
                 for block in read_heads(value)[1]:
                     if block.id in wanted and block.id not in found:
-                        found[block.id] = Taken(block, part.key(index)[1])
+                        found[block.id] = SelectedBlock(block, part.key(index)[1])
     return found
 
 
 def _choose(
     entries: Sequence[Entry], uncommitted: Known, committed: Known
-) -> Steps[tuple[Sequence[Taken], Collection[Source]] | None]:
+) -> Steps[tuple[Sequence[SelectedBlock], Collection[Source]] | None]:
     """Return the blocks that entries name, and their sources; None if there is no such block."""
-    blocks: list[Taken] = []
+    blocks: list[SelectedBlock] = []
     sources: set[Source] = set()
     for number, (source, id_) in enumerate(entries):
         taken = None if source is Source.COMMITTED else uncommitted.get(id_)
@@ -288,7 +288,7 @@ def _choose(
     return blocks, sources
 
 
-def stretches(blocks: Sequence[Taken]) -> Iterator[Sequence[Taken]]:
+def block_ranges(blocks: Sequence[SelectedBlock]) -> Iterator[Sequence[SelectedBlock]]:
     """Yield the blocks of each row of a list."""
     first, inline = 0, 0
     for index, (block, _) in enumerate(blocks):
@@ -311,10 +311,10 @@ async def list_row_values(
     """
     bytes_ = _InlineBytes(context, partition)
     start = 0
-    for stretch in stretches(new.blocks):
+    for block_range in block_ranges(new.blocks):
         blocks = [
             Block(block.id, block.length, block.content, b"" if block.content is not None else await bytes_.of(taken))
-            for taken in stretch
+            for taken in block_range
             for block in (taken.block,)
         ]
         end = start + sum(block.length for block in blocks)
@@ -336,7 +336,7 @@ class _InlineBytes:
         self._time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
         self._row, self._value = "", b""
 
-    async def of(self, taken: Taken) -> bytes:
+    async def of(self, taken: SelectedBlock) -> bytes:
         """Return the bytes of a block. Raises `BlocksChangedError`."""
         await self._time_slice.checkpoint()
         if taken.row != self._row:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from lazulite.blob.containers.containers import version_headers
 from lazulite.blob.model.blob import Blob
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.lease import (
     BREAK_SECONDS,
     DURATIONS,
@@ -20,6 +19,7 @@ from lazulite.blob.model.lease import (
     release,
     renew,
 )
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import read_guid, read_number
 from lazulite.blob.requests.response_headers import version_of
@@ -63,12 +63,12 @@ async def lease_blob(call: Call) -> Response:
     action = _read_action(call)
     last: list[tuple[_Outcome, Blob]] = []
 
-    def decide(draft: Draft) -> None:
-        blob = draft.require_blob()
-        call.preconditions.allow_write(blob, draft.present)
-        outcome = leased(lambda: action(blob.lease, draft.present))
+    def decide(transaction: Transaction) -> None:
+        blob = transaction.require_blob()
+        call.preconditions.allow_write(blob, transaction.present)
+        outcome = leased(lambda: action(blob.lease, transaction.present))
         last[:] = [(outcome, replace(blob, lease=outcome.lease))]
-        draft.put_blob(last[0][1])
+        transaction.put_blob(last[0][1])
 
     await call.commit(await call.container(), decide)
     outcome, blob = last[0]

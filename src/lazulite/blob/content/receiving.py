@@ -26,7 +26,7 @@ from lazulite.protocol.message import pieces
 T = TypeVar("T")
 
 
-class Received(NamedTuple):
+class ReceivedContent(NamedTuple):
     """A body that was received whole."""
 
     length: int
@@ -42,11 +42,11 @@ class Received(NamedTuple):
         return None if self.content is None else self.content.number
 
 
-NOTHING = Received(0, b"", None, Digests())
+NOTHING = ReceivedContent(0, b"", None, Digests())
 """Before a body was received."""
 
 
-async def receive(call: Call, owner: Owner, rule: Rule, content: AsyncIterator[bytes] | None = None) -> Received:
+async def receive(call: Call, owner: Owner, rule: Rule, content: AsyncIterator[bytes] | None = None) -> ReceivedContent:
     """Receive the body of a request whose route streams it, or the bytes at the URL that stands for a body.
 
     A structured body is decoded.
@@ -124,7 +124,9 @@ def checked_headers(call: Call, digests: Digests) -> list[tuple[str, str]]:
     return digests.headers() if structure is None else [*digests.headers(), (BODY_HEADER, structure)]
 
 
-async def store(contents: ContentStore, owner: Owner, chunks: AsyncIterator[bytes], digests: Digests) -> Received:
+async def store(
+    contents: ContentStore, owner: Owner, chunks: AsyncIterator[bytes], digests: Digests
+) -> ReceivedContent:
     """Store bytes.
 
     Args:
@@ -157,10 +159,10 @@ async def store(contents: ContentStore, owner: Owner, chunks: AsyncIterator[byte
     finally:
         if writer is not None:
             await writer.discard()
-    return Received(digests.length, inline, content, digests)
+    return ReceivedContent(digests.length, inline, content, digests)
 
 
-async def commit_received(contents: ContentStore, received: Received, commit: Callable[[], Awaitable[T]]) -> T:
+async def commit_received(contents: ContentStore, received: ReceivedContent, commit: Callable[[], Awaitable[T]]) -> T:
     """Return what `commit` returns, which makes a row refer to a body; delete the body if it is rejected.
 
     Raises:

@@ -17,7 +17,7 @@ from lazulite.blob.content.source_errors import SourceUse, unmet, unverified_as
 from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.byte_range import ByteRange, read_source_range
 from lazulite.blob.model.conditions import Outcome
-from lazulite.blob.model.copy_source import ForeignSource, OwnSource, read_copy_source
+from lazulite.blob.model.copy_source import ForeignSource, LocalSource, read_copy_source
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.preconditions import OF_SOURCES, SOURCE_PREFIX, read_conditions
 from lazulite.blob.requests.request_headers import require_header
@@ -107,7 +107,7 @@ async def open_source(
 
 
 async def _own_source(
-    call: Call, found: OwnSource, use: SourceUse, wanted: ByteRange | None, *, allows_archived: bool
+    call: Call, found: LocalSource, use: SourceUse, wanted: ByteRange | None, *, allows_archived: bool
 ) -> Source:
     request = _request(call, found)
     kernel = call.context.inner.kernel
@@ -129,7 +129,7 @@ async def _own_source(
     return Source(source, blob, (container.space, source.resource.blob), wanted)
 
 
-def _request(call: Call, source: OwnSource) -> Request:
+def _request(call: Call, source: LocalSource) -> Request:
     """Return the request of a source's URL. It has the version of the request that names it."""
     sent, request = call.request, source.request
     headers = {**request.headers, "x-ms-version": call.version}
@@ -139,7 +139,7 @@ def _request(call: Call, source: OwnSource) -> Request:
     return Request("GET", request.path, request.query, headers, scheme=request.scheme, client=sent.client, id=sent.id)
 
 
-def _is_opened(call: Call, source: OwnSource) -> bool:
+def _is_opened(call: Call, source: LocalSource) -> bool:
     """Tell whether Copy Blob opens a source: it is in the account whose key signed the request, and has no SAS."""
     has_sas = "sig" in parse_query_string(source.request.query)
     return call.grant.kind == "shared-key" and source.address.account == call.account and not has_sas

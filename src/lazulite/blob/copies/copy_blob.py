@@ -19,7 +19,7 @@ from lazulite.blob.copies.duplicate import Duplicate
 from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
 from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, ContentHeaders, Copy, require_not_archived, shown_source
 from lazulite.blob.model.byte_range import read_source_range
-from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import DEFAULT_TYPE, read_content_headers, read_flag
 from lazulite.blob.requests.response_headers import written
@@ -99,14 +99,14 @@ class _Copying:
         self.id = str(UUID(int=call.context.random.getrandbits(128), version=4))
         self.last: list[Blob] = []
 
-    def allow(self, draft: Draft) -> Blob:
+    def allow(self, transaction: Transaction) -> Blob:
         """Return the destination without its bytes. Raises as `_allow`."""
-        return _allow(self._call, draft, self.new_blob)
+        return _allow(self._call, transaction, self.new_blob)
 
-    def finish(self, draft: Draft, made: Blob) -> None:
+    def finish(self, transaction: Transaction, made: Blob) -> None:
         """Write the destination, with the bytes that were made for it. Raises as `_allow`."""
-        allowed, blob = self.allow(draft), self._blob
-        copy = Copy(self.id, self._source, "success", f"{made.length}/{made.length}", draft.now)
+        allowed, blob = self.allow(transaction), self._blob
+        copy = Copy(self.id, self._source, "success", f"{made.length}/{made.length}", transaction.now)
         copied = replace(
             allowed,
             metadata=blob.metadata if self._keeps_metadata else allowed.metadata,
@@ -120,8 +120,8 @@ class _Copying:
             copy=copy,
         )
         if blob.tier == ARCHIVE:
-            copied = moved(replace(copied, tier=ARCHIVE), copied.tier, self._priority, draft, self._seconds)
-        self.last[:] = [self.new_blob.put(draft, copied)]
+            copied = moved(replace(copied, tier=ARCHIVE), copied.tier, self._priority, transaction, self._seconds)
+        self.last[:] = [self.new_blob.put(transaction, copied)]
 
 
 async def _commit_fetched(
@@ -129,14 +129,16 @@ async def _commit_fetched(
     container: Container,
     source: FetchedSource,
     digests: Digests,
-    finish: Callable[[Draft, Blob], None],
+    finish: Callable[[Transaction, Blob], None],
 ) -> None:
     """Store the bytes of a source as one content, then commit the blob that has them. See `Duplicate.commit`."""
     contents, owner = call.context.contents, Owner(container.space, call.resource.blob)
     async with aclosing(source.content(call.body_bytes_max)) as chunks:
         received = await store(contents, owner, chunks, digests)
     made = replace(source.blob, length=received.length, inline=received.inline, content=received.number)
-    await commit_received(contents, received, lambda: call.commit(container, lambda draft: finish(draft, made)))
+    await commit_received(
+        contents, received, lambda: call.commit(container, lambda transaction: finish(transaction, made))
+    )
 
 
 async def put_blob_from_url(call: Call) -> Response:
@@ -161,8 +163,8 @@ async def abort_copy(call: Call) -> Response:
     if not call.parameters.get("copyid"):
         raise ServiceError("MissingRequiredQueryParameter", details=[("QueryParameterName", "copyid")])
 
-    def decide(draft: Draft) -> None:
-        call.preconditions.allow_write(draft.require_blob(), draft.present)
+    def decide(transaction: Transaction) -> None:
+        call.preconditions.allow_write(transaction.require_blob(), transaction.present)
         raise ServiceError("NoPendingCopyOperation")
 
     await call.commit(await call.container(), decide)
@@ -174,16 +176,16 @@ def _is_online_tier(headers: Mapping[str, str], version: str) -> bool:
     return version >= TIER_OF_WRITES_SINCE and headers.get(TIER, ARCHIVE).lower() != ARCHIVE.lower()
 
 
-def _allow(call: Call, draft: Draft, new_blob: NewBlob) -> Blob:
+def _allow(call: Call, transaction: Transaction, new_blob: NewBlob) -> Blob:
     """Return the destination without its bytes, if what is stored allows it.
 
     Raises:
         ServiceError: see the operation.
     """
-    found = draft.found
+    found = transaction.found
     if found is None or found.deleted:
-        return new_blob.allow(draft)
-    allowed = new_blob.allow(draft)
+        return new_blob.allow(transaction)
+    allowed = new_blob.allow(transaction)
     if call.preconditions.lease is not None and found.lease is not None and found.lease.ends is not None:
         raise ServiceError("InfiniteLeaseDurationRequired")
     if found.type is not allowed.type:

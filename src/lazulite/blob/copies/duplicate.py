@@ -13,10 +13,10 @@ from functools import partial
 from lazulite.blob.content.sources import Source
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, read_blocks, write_blocks
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import PENDING_DAYS, new_number
 from lazulite.blob.model.pages import Segment, segment_row
 from lazulite.blob.model.rows import list_row, list_rows
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.segments import stored_segments
@@ -45,11 +45,11 @@ class Duplicate:
     """Of the new list; 0: there is none."""
     _contents: list[ContentId] = field(default_factory=list)
 
-    async def commit(self, finish: Callable[[Draft, Blob], None]) -> None:
+    async def commit(self, finish: Callable[[Transaction, Blob], None]) -> None:
         """Make the bytes, then commit the blob that has them.
 
         Args:
-            finish: takes the draft, and the source's blob with the new bytes; writes the blob or rejects it.
+            finish: takes the transaction, and the source's blob with the new bytes; writes the blob or rejects it.
 
         Raises:
             ServiceError, SpaceDroppedError: the commit was rejected. Nothing is left of the bytes.
@@ -58,12 +58,12 @@ class Duplicate:
         try:
             blob = await self._made()
 
-            def decide(draft: Draft) -> None:
+            def decide(transaction: Transaction) -> None:
                 if self.number:
-                    if f"x{self.number}" not in draft.ledger.pending:
+                    if f"x{self.number}" not in transaction.ledger.pending:
                         raise ServiceError("ServerBusy")
-                    draft.ledger = draft.ledger.end_list(f"x{self.number}")
-                finish(draft, blob)
+                    transaction.ledger = transaction.ledger.end_list(f"x{self.number}")
+                finish(transaction, blob)
 
             await self.call.commit(self.container, decide)
         except (ServiceError, SpaceDroppedError):
@@ -83,7 +83,7 @@ class Duplicate:
         rows = self._segments() if blob.type is BlobType.PAGE else self._stretches()
         async with aclosing(rows):
             async for row, value in rows:
-                await self.call.commit(self.container, partial(Draft.put, row=row, value=value), row)
+                await self.call.commit(self.container, partial(Transaction.put, row=row, value=value), row)
         return replace(blob, list=self.number, epoch=0)
 
     async def _stretches(self) -> AsyncGenerator[tuple[str, bytes], None]:
@@ -139,10 +139,10 @@ class Duplicate:
     async def _begin(self) -> None:
         context = self.call.context
         today = day_of(context.clock())
-        await context.uploads.look_on(today + PENDING_DAYS + 1, (self.container.space, self.call.resource.blob))
+        await context.uploads.schedule(today + PENDING_DAYS + 1, (self.container.space, self.call.resource.blob))
 
-        def begin(draft: Draft) -> None:
-            draft.ledger = draft.ledger.begin_list(f"x{self.number}", today)
+        def begin(transaction: Transaction) -> None:
+            transaction.ledger = transaction.ledger.begin_list(f"x{self.number}", today)
 
         await self.call.commit(self.container, begin)
 
@@ -151,8 +151,8 @@ class Duplicate:
             if self.number:
                 name = f"x{self.number}"
 
-                def give_up(draft: Draft) -> None:
-                    draft.ledger = draft.ledger.end_list(name).discard(name)
+                def give_up(transaction: Transaction) -> None:
+                    transaction.ledger = transaction.ledger.end_list(name).discard(name)
 
                 await self.call.commit(self.container, give_up)
             await self.call.context.contents.delete(self._contents)

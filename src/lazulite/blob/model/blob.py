@@ -119,7 +119,7 @@ class Blob:
     deleted: int = 0
     """When it was deleted but kept, in ticks; 0: it is not deleted."""
     expires: int = 0
-    """When a deleted one goes for ever, in ticks."""
+    """When a deleted one goes forever, in ticks."""
 
     def is_version(self, row: str) -> bool:
         """Tell whether this is the version of a row that `version_row` returned. A deleted blob is no version."""
@@ -136,8 +136,8 @@ class Blob:
         return Validators(self.etag, self.modified, dict(self.tags), self.tier_changed)
 
     @property
-    def holding(self) -> str:
-        """The name of what holds its bytes in the accounts of the partition (`model.ledger`); "" for the row itself."""
+    def reference(self) -> str:
+        """The content or list that has its bytes, as `model.ledger` counts it: `c7` or `x7`; "": its row has them."""
         if self.list:
             return f"x{self.list}"
         return "" if self.content is None else f"c{self.content}"

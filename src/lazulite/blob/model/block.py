@@ -20,7 +20,7 @@ class Block(NamedTuple):
     inline: bytes = b""
 
 
-class Stretch(NamedTuple):
+class BlockRange(NamedTuple):
     """Consecutive blocks of a list."""
 
     start: int
@@ -65,14 +65,14 @@ def read_heads(value: bytes) -> tuple[int, list[StoredBlock]]:
     return start, found
 
 
-def read_blocks(value: bytes) -> Stretch:
+def read_blocks(value: bytes) -> BlockRange:
     """Read the stored form.
 
     Raises:
         ValueError, TypeError: it is malformed.
     """
     start, heads = read_heads(value)
-    return Stretch(
+    return BlockRange(
         start,
         [
             Block(id_, length, content, b"" if content is not None else value[at : at + length])

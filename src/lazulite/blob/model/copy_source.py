@@ -26,7 +26,7 @@ _ACCOUNT_PATH = re.compile(r"/[^/]")
 _SHOWN_MAX = 256
 
 
-class OwnSource(NamedTuple):
+class LocalSource(NamedTuple):
     """A blob of this service."""
 
     request: Request
@@ -50,7 +50,7 @@ class ForeignSource(NamedTuple):
 
 def read_copy_source(
     url: str, request: Request, addressing: Addressing, header: str = "x-ms-copy-source"
-) -> OwnSource | ForeignSource:
+) -> LocalSource | ForeignSource:
     """Return what the URL of a source addresses.
 
     Args:
@@ -81,7 +81,7 @@ def read_copy_source(
     if resource.kind is not Kind.BLOB:
         raise invalid_header(header, url, _SHOWN_MAX)
     resource.check(read.method, parameters)
-    return OwnSource(read, address, resource, parameters.get("snapshot", ""), parameters.get("versionid", ""))
+    return LocalSource(read, address, resource, parameters.get("snapshot", ""), parameters.get("versionid", ""))
 
 
 def _is_host(named: str) -> bool:

@@ -77,7 +77,7 @@ class Lease:
     """When its break ends or ended, in ticks; None: it was not broken."""
 
 
-class Broken(NamedTuple):
+class BrokenLease(NamedTuple):
     """The result of a break."""
 
     lease: Lease
@@ -160,7 +160,7 @@ def release(lease: Lease | None, given: UUID) -> None:
         raise LeaseError(MISMATCH)
 
 
-def break_(lease: Lease | None, now: int, period: int | None) -> Broken:
+def break_(lease: Lease | None, now: int, period: int | None) -> BrokenLease:
     """Return the lease as it ends, at once or after a while. A client that breaks it needs no id.
 
     Args:
@@ -175,12 +175,12 @@ def break_(lease: Lease | None, now: int, period: int | None) -> Broken:
         raise LeaseError(NOT_PRESENT)
     state = state_of(lease, now)
     if not state.locks:
-        return Broken(replace(lease, broken=now if lease.broken is None else lease.broken), 0)
+        return BrokenLease(replace(lease, broken=now if lease.broken is None else lease.broken), 0)
     last = lease.ends if state is State.LEASED else lease.broken
     left = None if last is None else last - now
     wanted = None if period is None else period * TICKS_PER_SECOND
     ticks = min((each for each in (left, wanted) if each is not None), default=0)
-    return Broken(replace(lease, broken=now + ticks), -(-ticks // TICKS_PER_SECOND))
+    return BrokenLease(replace(lease, broken=now + ticks), -(-ticks // TICKS_PER_SECOND))
 
 
 def lease_after_write(lease: Lease | None, now: int, given: UUID | None) -> Lease | None:

@@ -56,27 +56,27 @@ class Ledger:
     """Whether the current blob is deleted but kept. So a partition that begins with a blob shows it, whatever the blob
     is: a list of prefixes needs no values."""
 
-    def share(self, holding: str) -> Self:
+    def share(self, reference: str) -> Self:
         """Return the ledger after one more row refers to a content or list; "" changes nothing."""
-        if not holding:
+        if not reference:
             return self
-        return replace(self, shared={**self.shared, holding: self.shared.get(holding, 1) + 1})
+        return replace(self, shared={**self.shared, reference: self.shared.get(reference, 1) + 1})
 
-    def release(self, holding: str) -> Self:
+    def release(self, reference: str) -> Self:
         """Return the ledger after a row refers to a content or list no more; "" changes nothing."""
-        if not holding:
+        if not reference:
             return self
-        left = self.shared.get(holding, 1) - 1
+        left = self.shared.get(reference, 1) - 1
         if left == 0:
-            return self.discard(holding)
-        shared = {**self.shared, holding: left}
+            return self.discard(reference)
+        shared = {**self.shared, reference: left}
         if left == 1:
-            del shared[holding]
+            del shared[reference]
         return replace(self, shared=shared)
 
-    def discard(self, holding: str) -> Self:
+    def discard(self, reference: str) -> Self:
         """Return the ledger after a content or list, to which no row refers, became garbage."""
-        return replace(self, garbage=(*self.garbage, holding))
+        return replace(self, garbage=(*self.garbage, reference))
 
     def end_upload(self) -> Self:
         """Return the ledger after the uncommitted blocks became invalid."""
@@ -96,24 +96,24 @@ class Ledger:
         blocks, replaced, _, _ = self.uncommitted
         return replace(self, upload=upload, uncommitted=Uncommitted(blocks + is_new, replaced + (not is_new), id_, day))
 
-    def begin_list(self, holding: str, day: int) -> Self:
+    def begin_list(self, reference: str, day: int) -> Self:
         """Return the ledger before a list is written in several commits."""
-        return replace(self, pending={**self.pending, holding: day})
+        return replace(self, pending={**self.pending, reference: day})
 
-    def end_list(self, holding: str) -> Self:
+    def end_list(self, reference: str) -> Self:
         """Return the ledger after a list was written or given up, whether it was pending or not."""
-        if holding not in self.pending:
+        if reference not in self.pending:
             return self
-        return replace(self, pending={name: day for name, day in self.pending.items() if name != holding})
+        return replace(self, pending={name: day for name, day in self.pending.items() if name != reference})
 
     def expire(self, day: int) -> Self:
         """Return the ledger on a day, after uploads and lists that were given up became garbage."""
         ledger = self
         if self.upload and self.uncommitted.day + UPLOAD_DAYS < day:
             ledger = ledger.end_upload()
-        for holding, begun in self.pending.items():
+        for reference, begun in self.pending.items():
             if begun + PENDING_DAYS < day:
-                ledger = ledger.end_list(holding).discard(holding)
+                ledger = ledger.end_list(reference).discard(reference)
         return ledger
 
     def swept(self, deleted: tuple[str, ...]) -> Self:

@@ -62,7 +62,7 @@ class Extent(NamedTuple):
         return self._replace(start=first, stop=last, at=self.at + first - self.start)
 
 
-class Cleared(NamedTuple):
+class ClearedRange(NamedTuple):
     """A range of a segment that was cleared."""
 
     start: int
@@ -73,7 +73,7 @@ class Cleared(NamedTuple):
     """Of the deletion; the first epoch is left out, as no snapshot is older."""
 
 
-class Piece(NamedTuple):
+class PageSlice(NamedTuple):
     """Bytes to be read: of a content, of a row, or zeros."""
 
     length: int
@@ -93,7 +93,7 @@ class Segment:
     extents: tuple[Extent, ...] = ()
     inline: bytes = b""
     """The bytes of the extents without a content."""
-    cleared: tuple[Cleared, ...] = ()
+    cleared: tuple[ClearedRange, ...] = ()
     """Sorted, without overlaps."""
 
     def write(self, start: int, stop: int, epoch: int, content: int, at: int = 0) -> Self:
@@ -108,7 +108,7 @@ class Segment:
     def clear(self, start: int, stop: int, epoch: int) -> Self:
         """Return the segment without a range. It keeps which pages it had there, unless no snapshot is older."""
         before, after = self._around(start, stop)
-        gone = [Cleared(each.start, each.stop, epoch) for each in self.within(start, stop)] if epoch else []
+        gone = [ClearedRange(each.start, each.stop, epoch) for each in self.within(start, stop)] if epoch else []
         cleared = self.cleared if not gone else tuple(_joined(sorted([*self.cleared, *gone])))
         return replace(self, since=epoch, extents=(*before, *after), cleared=cleared)._compact()
 
@@ -139,18 +139,18 @@ class Segment:
                 return
             yield extent.cut(start, stop)
 
-    def pieces(self, start: int, stop: int) -> Iterator[Piece]:
+    def pieces(self, start: int, stop: int) -> Iterator[PageSlice]:
         """Yield the bytes of a range, as pieces without a gap."""
         at = start
         for extent in self.within(start, stop):
             if extent.start > at:
-                yield Piece(extent.start - at)
+                yield PageSlice(extent.start - at)
             length = extent.stop - extent.start
             inline = self.inline[extent.at : extent.at + length] if extent.content is None else None
-            yield Piece(length, extent.content, extent.at, inline)
+            yield PageSlice(length, extent.content, extent.at, inline)
             at = extent.stop
         if stop > at:
-            yield Piece(stop - at)
+            yield PageSlice(stop - at)
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
@@ -197,9 +197,9 @@ def _continues(first: Extent, second: Extent) -> bool:
     return first.stop == second.start and first[2:4] == second[2:4] and first.at + first.stop - first.start == second.at
 
 
-def _joined(ranges: Iterable[Cleared]) -> Iterator[Cleared]:
+def _joined(ranges: Iterable[ClearedRange]) -> Iterator[ClearedRange]:
     """Yield sorted ranges with those joined that touch and have one epoch."""
-    last: Cleared | None = None
+    last: ClearedRange | None = None
     for each in ranges:
         if last is not None and last[1:] == (each.start, each.epoch):
             last = last._replace(stop=each.stop)
@@ -211,7 +211,7 @@ def _joined(ranges: Iterable[Cleared]) -> Iterator[Cleared]:
         yield last
 
 
-def _outside(ranges: Iterable[Cleared], start: int, stop: int) -> Iterator[Cleared]:
+def _outside(ranges: Iterable[ClearedRange], start: int, stop: int) -> Iterator[ClearedRange]:
     """Yield what of some ranges is outside of another one."""
     for each in ranges:
         if each.start < start:
@@ -240,7 +240,7 @@ def read_segment(value: bytes | None) -> Segment:
     at = end + sum(each.stop - each.start for each in extents if each.content is None)
     if version != _VERSION or len(extents) != count or (len(value) - at) % _CLEARED.size or at > len(value):
         raise ValueError("not a segment")
-    return Segment(since, extents, value[end:at], tuple(map(Cleared._make, _CLEARED.iter_unpack(value[at:]))))
+    return Segment(since, extents, value[end:at], tuple(map(ClearedRange._make, _CLEARED.iter_unpack(value[at:]))))
 
 
 _EMPTY = Segment()

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lazulite.blob.model.blob import Blob
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import snapshot_row, version_row
+from lazulite.blob.model.transaction import Transaction
 from lazulite.protocol.clock import TICKS_PER_DAY
 
 
@@ -20,14 +20,14 @@ class Retention(NamedTuple):
     days: int = 0
     """How long deleted blobs are kept; 0: not at all."""
     allows_permanent_delete: bool = False
-    """Whether a deleted snapshot or version may be deleted for ever before its days are over."""
+    """Whether a deleted snapshot or version may be deleted forever before its days are over."""
 
     def expiry(self, now: int) -> int:
-        """Return when what is deleted now goes for ever, in ticks."""
+        """Return when what is deleted now goes forever, in ticks."""
         return now + self.days * TICKS_PER_DAY
 
 
-def replace_blob(draft: Draft, successor: Blob, retention: Retention) -> Blob:
+def replace_blob(transaction: Transaction, successor: Blob, retention: Retention) -> Blob:
     """Write the successor of the current blob. Uncommitted blocks become invalid.
 
     The successor must not use bytes of its predecessor, unless the caller has counted them (`Ledger.share`).
@@ -37,43 +37,43 @@ def replace_blob(draft: Draft, successor: Blob, retention: Retention) -> Blob:
     """
     if retention.versioning:
         successor = replace(successor, version=successor.modified)
-    deleted = _retire(draft, retention)
+    deleted = _retire(transaction, retention)
     if deleted is not None:
         time = deleted.modified
-        while draft.value(snapshot_row(time)) is not None:
+        while transaction.value(snapshot_row(time)) is not None:
             time += 1
-        draft.put(snapshot_row(time), deleted.to_bytes())
-    draft.put_blob(successor)
+        transaction.put(snapshot_row(time), deleted.to_bytes())
+    transaction.put_blob(successor)
     return successor
 
 
-def delete_current(draft: Draft, retention: Retention) -> None:
+def delete_current(transaction: Transaction, retention: Retention) -> None:
     """Delete the current blob. Uncommitted blocks become invalid."""
-    draft.put_blob(_retire(draft, retention))
+    transaction.put_blob(_retire(transaction, retention))
 
 
-def keep_version(draft: Draft, blob: Blob) -> None:
+def keep_version(transaction: Transaction, blob: Blob) -> None:
     """Keep a state of the current blob as a past version. One that has no id yet gets that of its last change."""
     time = blob.version or blob.modified
-    draft.put(version_row(time), replace(blob, lease=None, version=time).to_bytes())
+    transaction.put(version_row(time), replace(blob, lease=None, version=time).to_bytes())
 
 
-def remove_row(draft: Draft, row: str, blob: Blob) -> None:
-    """Remove a snapshot or version for ever."""
-    draft.put(row, None)
-    draft.ledger = draft.ledger.release(blob.holding)
+def remove_row(transaction: Transaction, row: str, blob: Blob) -> None:
+    """Remove a snapshot or version forever."""
+    transaction.put(row, None)
+    transaction.ledger = transaction.ledger.release(blob.reference)
 
 
-def _retire(draft: Draft, retention: Retention) -> Blob | None:
+def _retire(transaction: Transaction, retention: Retention) -> Blob | None:
     """Keep the current blob as a version, or return it if it is kept as a deleted one; else release its bytes."""
-    draft.ledger = draft.ledger.end_upload()
-    found = draft.found
+    transaction.ledger = transaction.ledger.end_upload()
+    found = transaction.found
     if found is None or found.deleted:
         return found
     if retention.versioning:
-        keep_version(draft, found)
+        keep_version(transaction, found)
     elif retention.days:
-        return replace(found, lease=None, deleted=draft.now, expires=retention.expiry(draft.now))
+        return replace(found, lease=None, deleted=transaction.now, expires=retention.expiry(transaction.now))
     else:
-        draft.ledger = draft.ledger.release(found.holding)
+        transaction.ledger = transaction.ledger.release(found.reference)
     return None

@@ -286,7 +286,7 @@ class _Parser:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Yield the tokens of an expression, and the end for ever."""
+    """Yield the tokens of an expression, and the end forever."""
     at = 0
     while match := _TOKEN.match(text, at):
         kind = match.lastgroup or ""

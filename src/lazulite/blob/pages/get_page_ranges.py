@@ -6,7 +6,7 @@ from itertools import islice
 
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.byte_range import read_range
-from lazulite.blob.model.copy_source import OwnSource, read_copy_source
+from lazulite.blob.model.copy_source import LocalSource, read_copy_source
 from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import CURRENT, snapshot_row
@@ -85,9 +85,9 @@ def _previous_time(call: Call) -> int | None:
     if url is None:
         return None if text is None else read_time("prevsnapshot", text)
     named = read_copy_source(url, call.request, call.context.addressing, PREVIOUS_URL)
-    if text is not None or (isinstance(named, OwnSource) and not named.snapshot):
+    if text is not None or (isinstance(named, LocalSource) and not named.snapshot):
         raise ServiceError("InvalidHeaderValue", details=[("HeaderName", PREVIOUS_URL)])
-    if not isinstance(named, OwnSource) or (named.address.account, named.resource) != (call.account, call.resource):
+    if not isinstance(named, LocalSource) or (named.address.account, named.resource) != (call.account, call.resource):
         raise ServiceError("PreviousSnapshotOperationNotSupported")
     return read_time("snapshot", named.snapshot)
 

@@ -12,9 +12,9 @@ from lazulite.blob.content.receiving import checked_headers, content_of, digests
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX
 from lazulite.blob.model.blob import INLINE_BYTES_MAX, Blob, BlobType
 from lazulite.blob.model.byte_range import PAGE_BYTES, require_page_range
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.pages import INLINE_BYTES_MAX as SEGMENT_INLINE_BYTES_MAX
 from lazulite.blob.model.pages import SEGMENT_BYTES, Segment, changed_rows, read_segment, segment_row, segments_of
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.request_headers import (
     has_content_headers,
@@ -91,9 +91,9 @@ class _Cleared(NamedTuple):
     modified: int | None = None
     """The Last-Modified of the blob whose segments were looked up; None: these are the parts of all segments."""
 
-    def check(self, draft: Draft) -> None:
+    def check(self, transaction: Transaction) -> None:
         """Raise `_SegmentChangedError` if the blob was changed after its segments were looked up."""
-        if self.modified is not None and (draft.found is None or draft.found.modified != self.modified):
+        if self.modified is not None and (transaction.found is None or transaction.found.modified != self.modified):
             raise _SegmentChangedError
 
 
@@ -129,7 +129,7 @@ async def write_pages(
     if stop - start != len(data):
         raise invalid_header("x-ms-range", call.request.headers.get("x-ms-range", ""))
     container = await call.container()
-    await call.decide_early(container, lambda draft: _allow(call, draft, stop))
+    await call.decide_early(container, lambda transaction: _allow(call, transaction, stop))
     partition = container.space, call.resource.blob
     contents = call.context.contents
     while True:
@@ -152,7 +152,7 @@ async def write_pages(
 async def clear_pages(call: Call, start: int, stop: int) -> Response:
     """Clear a range of pages."""
     container = await call.container()
-    await call.decide_early(container, lambda draft: _allow(call, draft, stop))
+    await call.decide_early(container, lambda transaction: _allow(call, transaction, stop))
     while True:
         found = await _look_up(call, container, start, stop)
         try:
@@ -197,13 +197,13 @@ async def _resizing(
     if stored is not None and length is not None and length < stored.length:
         found = await _look_up(call, container, length, stored.length)
 
-    def change(blob: Blob, draft: Draft) -> Blob:
+    def change(blob: Blob, transaction: Transaction) -> Blob:
         if blob.type is not BlobType.PAGE:
             raise ServiceError("InvalidBlobType")
         if length is not None and (stored is None or stored.length != blob.length):
             raise _SegmentChangedError
-        found.check(draft)
-        _apply(draft, blob, found.parts)
+        found.check(transaction)
+        _apply(transaction, blob, found.parts)
         blob = replace(blob, sequence=number(blob.sequence), length=blob.length if length is None else length)
         return blob if content_headers is None else replace(blob, headers=content_headers, copy=None)
 
@@ -289,17 +289,21 @@ async def _look_up(call: Call, container: Container, start: int, stop: int) -> _
 
 
 async def _commit(
-    call: Call, container: Container, parts: Sequence[Part], stop: int, check: Callable[[Draft], None] | None = None
+    call: Call,
+    container: Container,
+    parts: Sequence[Part],
+    stop: int,
+    check: Callable[[Transaction], None] | None = None,
 ) -> Blob:
     last: list[Blob] = []
 
-    def decide(draft: Draft) -> None:
-        found = _allow(call, draft, stop)
+    def decide(transaction: Transaction) -> None:
+        found = _allow(call, transaction, stop)
         if check is not None:
-            check(draft)
-        last[:] = [replace(found, modified=draft.modified)]
-        _apply(draft, found, parts)
-        draft.put_blob(last[0])
+            check(transaction)
+        last[:] = [replace(found, modified=transaction.modified)]
+        _apply(transaction, found, parts)
+        transaction.put_blob(last[0])
 
     stored = await call.context.partitions.get(container.space, call.resource.blob)
     await call.commit(container, decide, *_rows_of(stored, parts))
@@ -310,29 +314,29 @@ def _rows_of(blob: Blob | None, parts: Sequence[Part]) -> list[str]:
     return [] if blob is None else [segment_row(blob.list, part.base) for part in parts]
 
 
-def _apply(draft: Draft, blob: Blob, parts: Sequence[Part]) -> None:
+def _apply(transaction: Transaction, blob: Blob, parts: Sequence[Part]) -> None:
     for part in parts:
-        value = draft.value(segment_row(blob.list, part.base))
+        value = transaction.value(segment_row(blob.list, part.base))
         before = read_segment(value)
         after = part.apply(before, blob.epoch)
         if value is None and not after.extents:
             continue
         for number in before.released(after):
-            draft.ledger = draft.ledger.release(f"c{number}")
+            transaction.ledger = transaction.ledger.release(f"c{number}")
         for row, changed in changed_rows(blob.list, part.base, value, after).items():
-            draft.put(row, changed)
+            transaction.put(row, changed)
 
 
-def _allow(call: Call, draft: Draft, stop: int) -> Blob:
+def _allow(call: Call, transaction: Transaction, stop: int) -> Blob:
     """Return the blob that a request may write to, with its lease up to date.
 
     Raises:
         ServiceError: see the operation.
     """
-    headers, found = call.request.headers, draft.require_blob()
+    headers, found = call.request.headers, transaction.require_blob()
     if found.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
-    lease = call.preconditions.allow_write(found, draft.present)
+    lease = call.preconditions.allow_write(found, transaction.present)
     for name, holds in _SEQUENCE_TESTS.items():
         number = read_number(headers, name)
         if number is not None and not holds(found.sequence, number):

@@ -13,16 +13,16 @@ from lazulite.auth.accounts.switches import DEFAULTS, Switches
 from lazulite.auth.grant import Grant, Requirement, permits
 from lazulite.blob.auth.requirements import READ_TAGS
 from lazulite.blob.model.blob import Blob
-from lazulite.blob.model.draft import Decide, Draft, RowNeededError
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, LEDGER, snapshot_row, version_row
+from lazulite.blob.model.transaction import Decide, MissingRowError, Transaction
 from lazulite.blob.requests.preconditions import NO_PRECONDITIONS, Preconditions
 from lazulite.blob.requests.request_headers import IF_TAGS, reject_unsupported
 from lazulite.blob.resource import Kind, Resource
 from lazulite.blob.storage.catalog import Catalog, Container
 from lazulite.blob.storage.changes import Changes
 from lazulite.blob.storage.expiry import remove_expired
-from lazulite.blob.storage.garbage import Garbage, references
+from lazulite.blob.storage.garbage import Garbage, referenced_contents
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time
@@ -103,7 +103,7 @@ class Context(CatalogContext[Container]):
         """Finish what a crash interrupted."""
         await CatalogContext.start(self)
         if self.owns_store:
-            await self.contents.sweep(lambda owner: references(self.engine, owner))
+            await self.contents.sweep(lambda owner: referenced_contents(self.engine, owner))
             self.garbage.begin_search()
 
     async def maintain(self) -> None:
@@ -170,7 +170,7 @@ class Call(ServiceCall[Context, Resource]):
     def row(self) -> str:
         """The row that the request addresses: the current blob, a snapshot or a version.
 
-        The id of a version may be that of the current one: `find` and `Draft.row_of` tell.
+        The id of a version may be that of the current one: `find` and `Transaction.row_of` tell.
 
         Raises:
             ServiceError: `InvalidQueryParameterValue`.
@@ -186,8 +186,8 @@ class Call(ServiceCall[Context, Resource]):
         """Change the addressed blob; return the result of `decide`. See `Changes.commit`."""
         return await self.context.changes.commit((container.space, self.resource.blob), decide, *rows)
 
-    async def decide_early(self, container: Container, decide: Callable[[Draft], object], *rows: str) -> None:
-        """Reject a request by what is stored, before its body comes or anything is written. The commit decides anew.
+    async def decide_early(self, container: Container, decide: Callable[[Transaction], object], *rows: str) -> None:
+        """Reject a request by what is stored, before its body comes or anything is written. The commit decides again.
 
         Args:
             container: that the request addresses.
@@ -199,8 +199,8 @@ class Call(ServiceCall[Context, Resource]):
         """
         rows = (LEDGER, CURRENT, *rows)
         stored = [await self.context.engine.get(container.space, self.resource.blob, row) for row in rows]
-        with suppress(RowNeededError):
-            decide(Draft(rows, stored, self.context.clock(), self.context.present()))
+        with suppress(MissingRowError):
+            decide(Transaction(rows, stored, self.context.clock(), self.context.present()))
 
     @property
     def switches(self) -> Switches:
@@ -221,7 +221,7 @@ class Call(ServiceCall[Context, Resource]):
         retention = Retention(self.switches.versioning, policy.days, policy.allow_permanent_delete)
         container = await self.container()
         day = day_of(retention.expiry(self.context.clock())) + 1
-        await self.context.uploads.look_on(day, (container.space, self.resource.blob))
+        await self.context.uploads.schedule(day, (container.space, self.resource.blob))
         return retention
 
     async def find(self, container: Container) -> Blob:

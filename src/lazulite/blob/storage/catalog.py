@@ -39,7 +39,7 @@ class Container(NamedResource):
     deleted: int = 0
     """When it was deleted but kept, in ticks; 0: it is not deleted."""
     expires: int = 0
-    """When a deleted one goes for ever, in ticks."""
+    """When a deleted one goes forever, in ticks."""
 
     @property
     def row(self) -> str:
@@ -184,7 +184,7 @@ class Catalog(ResourceCatalog[Container]):
                 raise ServiceError("ContainerAlreadyExists")
 
     async def remove_expired(self) -> None:
-        """Remove for ever the deleted containers that cannot be restored any more. Raises `EngineError`."""
+        """Remove forever the deleted containers that cannot be restored any more. Raises `EngineError`."""
         now = self._clock()
         async with aclosing(self._rows(KeyRange(("", ""), None))) as rows:
             expired = [

@@ -5,7 +5,7 @@ Invariant: a container is announced to `Garbage` before the first commit that ma
 
 from typing import TypeVar
 
-from lazulite.blob.model.draft import Decide, Draft
+from lazulite.blob.model.transaction import Decide, Transaction
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.readers import Partition
@@ -33,21 +33,21 @@ class Changes:
         """
         space, name = partition
         if self._garbage.is_announced(space):
-            draft, result = await self._partitions.commit(space, name, decide, rows)
+            transaction, result = await self._partitions.commit(space, name, decide, rows)
         else:
 
-            def cautious(draft: Draft) -> T:
-                result = decide(draft)
-                if draft.new_garbage:
+            def cautious(transaction: Transaction) -> T:
+                result = decide(transaction)
+                if transaction.new_garbage:
                     raise _UnannouncedGarbageError
                 return result
 
             try:
-                draft, result = await self._partitions.commit(space, name, cautious, rows)
+                transaction, result = await self._partitions.commit(space, name, cautious, rows)
             except _UnannouncedGarbageError:
                 await self._garbage.announce(space)
-                draft, result = await self._partitions.commit(space, name, decide, rows)
-        if draft.ledger.garbage:
+                transaction, result = await self._partitions.commit(space, name, decide, rows)
+        if transaction.ledger.garbage:
             self._garbage.begin(partition)
         return result
 

@@ -1,12 +1,12 @@
-"""Removes deleted blobs for ever once their days are over; gives up uploads and lists that were not finished."""
+"""Removes deleted blobs forever once their days are over; gives up uploads and lists that were not finished."""
 
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.retention import remove_row
 from lazulite.blob.model.rows import SNAPSHOT, VERSION
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.storage.changes import Changes
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.uploads import Uploads
@@ -18,28 +18,28 @@ async def remove_expired(partitions: Partitions, uploads: Uploads, changes: Chan
 
     Args:
         partitions: of the blobs.
-        uploads: the appointments.
+        uploads: the scheduled checks.
         changes: of the partitions.
         today: in days since 1601.
 
     Raises:
         EngineError: the rest remains for the next time.
     """
-    async with aclosing(uploads.due(today)) as appointments:
-        async for appointment in appointments:
+    async with aclosing(uploads.due(today)) as checks:
+        async for check in checks:
             with suppress(SpaceDroppedError):
-                rows = await partitions.kept_rows(*appointment.partition, SNAPSHOT, VERSION)
-                await changes.commit(appointment.partition, partial(_expire, rows=rows, today=today), *rows)
-            await uploads.strike_off(appointment)
+                rows = await partitions.kept_rows(*check.partition, SNAPSHOT, VERSION)
+                await changes.commit(check.partition, partial(_expire, rows=rows, today=today), *rows)
+            await uploads.delete(check)
 
 
-def _expire(draft: Draft, rows: Sequence[str], today: int) -> None:
-    draft.ledger = draft.ledger.expire(today)
-    found = draft.found
-    if found is not None and found.deleted and found.expires <= draft.now:
-        draft.ledger = draft.ledger.release(found.holding)
-        draft.put_blob(None)
+def _expire(transaction: Transaction, rows: Sequence[str], today: int) -> None:
+    transaction.ledger = transaction.ledger.expire(today)
+    found = transaction.found
+    if found is not None and found.deleted and found.expires <= transaction.now:
+        transaction.ledger = transaction.ledger.release(found.reference)
+        transaction.put_blob(None)
     for row in rows:
-        blob = draft.blob(row)
-        if blob is not None and blob.deleted and blob.expires <= draft.now:
-            remove_row(draft, row, blob)
+        blob = transaction.blob(row)
+        if blob is not None and blob.deleted and blob.expires <= transaction.now:
+            remove_row(transaction, row, blob)

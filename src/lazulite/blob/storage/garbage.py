@@ -18,10 +18,10 @@ from contextlib import aclosing, suppress
 from time import monotonic
 
 from lazulite.blob.model.blob import read_blob
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.rows import LEDGER, UPLOAD, list_rows, upload_rows
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.readers import Partition, Readers
 from lazulite.blob.storage.tag_index import FIRST_NAME
@@ -91,7 +91,7 @@ class Garbage:
         self._tasks[partition] = task
         task.add_done_callback(lambda _: self._task_ended(partition))
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until what was begun has ended."""
         while self._tasks:
             await asyncio.wait(self._tasks.values())
@@ -141,18 +141,18 @@ class Garbage:
         if not garbage:
             return
         await self._delete_contents(partition, [each for each in garbage if each[0] == CONTENT])
-        if holdings := tuple(each for each in garbage if each[0] != CONTENT):
-            live = await self._live(space, name, holdings)
-            async with aclosing(self._steps(partition, holdings)) as steps:
+        if references := tuple(each for each in garbage if each[0] != CONTENT):
+            live = await self._live(space, name, references)
+            async with aclosing(self._steps(partition, references)) as steps:
                 async for rows in steps:
                     await self._delete_contents(partition, await self._delete_rows(partition, rows, live))
-            await self._sweep(partition, holdings)
+            await self._sweep(partition, references)
 
-    async def _steps(self, partition: Partition, holdings: Iterable[str]) -> AsyncGenerator[list[str], None]:
+    async def _steps(self, partition: Partition, references: Iterable[str]) -> AsyncGenerator[list[str], None]:
         """Yield the rows of lists and uploads, as many as one commit deletes."""
         rows: list[str] = []
         contents = 0
-        for each in holdings:
+        for each in references:
             async with aclosing(self._partitions.slices(*partition, _rows_of(each))) as parts:
                 async for part in parts:
                     for index, stored in enumerate(part.values):
@@ -169,17 +169,17 @@ class Garbage:
     ) -> Collection[str]:
         """Delete rows. Their contents become garbage by themselves, except live ones; return them."""
 
-        def delete(draft: Draft) -> Collection[str]:
+        def delete(transaction: Transaction) -> Collection[str]:
             deleted: dict[str, None] = {}
             for row in rows:
-                value = draft.value(row)
+                value = transaction.value(row)
                 if value is None:
                     continue  # Another process was here.
-                draft.put(row, None)
+                transaction.put(row, None)
                 alone = [each for each in contents_of_row(partition[0], row, value) if each not in live]
                 deleted.update((f"{CONTENT}{each.number}", None) for each in alone)
             for content in deleted:
-                draft.ledger = draft.ledger.discard(content)
+                transaction.ledger = transaction.ledger.discard(content)
             return deleted
 
         return (await self._partitions.commit(*partition, delete, rows))[1]
@@ -193,13 +193,13 @@ class Garbage:
     async def _sweep(self, partition: Partition, deleted: tuple[str, ...]) -> None:
         """Remove from the ledger what was deleted."""
 
-        def sweep(draft: Draft) -> None:
-            draft.ledger = draft.ledger.swept(deleted)
+        def sweep(transaction: Transaction) -> None:
+            transaction.ledger = transaction.ledger.swept(deleted)
 
         await self._partitions.commit(*partition, sweep)
 
-    async def _live(self, space: int, name: str, holdings: Collection[str]) -> AbstractSet[ContentId]:
-        """Return the contents of the lists and of the upload that are in use, or became garbage after `holdings`."""
+    async def _live(self, space: int, name: str, references: Collection[str]) -> AbstractSet[ContentId]:
+        """Return the contents of the lists and of the upload that are in use, or became garbage after `references`."""
         prefixes: set[str] = set()
         found: set[ContentId] = set()
         ranges = [KeyRange((name, LEDGER), (name, UPLOAD))]
@@ -208,7 +208,7 @@ class Garbage:
                 for index, value in enumerate(part.values):
                     if part.key(index)[1] == LEDGER:
                         ledger = read_ledger(value)
-                        later = [each for each in ledger.garbage if each not in holdings and each[0] != CONTENT]
+                        later = [each for each in ledger.garbage if each not in references and each[0] != CONTENT]
                         prefixes.update(map(_rows_of, later))
                         if ledger.upload:
                             prefixes.add(upload_rows(ledger.upload))
@@ -254,13 +254,13 @@ class Garbage:
             self.begin(partition)
 
 
-def _rows_of(holding: str) -> str:
+def _rows_of(reference: str) -> str:
     """Return how the rows of a list or an upload begin, given its name in a ledger."""
-    number = int(holding[1:])
-    return upload_rows(number) if holding[0] == UPLOAD else list_rows(number)
+    number = int(reference[1:])
+    return upload_rows(number) if reference[0] == UPLOAD else list_rows(number)
 
 
-async def references(engine: Engine, owner: Owner) -> Collection[ContentId]:
+async def referenced_contents(engine: Engine, owner: Owner) -> Collection[ContentId]:
     """Return the contents to which the rows of an owner refer, as of one snapshot.
 
     Raises:

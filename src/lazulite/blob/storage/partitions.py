@@ -8,8 +8,8 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from lazulite.blob.model.blob import Blob, read_blob
-from lazulite.blob.model.draft import Decide, Draft, RowNeededError
 from lazulite.blob.model.rows import CURRENT, LEDGER, VERSION
+from lazulite.blob.model.transaction import Decide, MissingRowError, Transaction
 from lazulite.engine.commit import Commit, Decision, Needs, Values
 from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice
 from lazulite.engine.ordinal import after_prefix
@@ -74,18 +74,18 @@ class Partitions:
                     found += [part.key(index)[1] for index in range(len(part.values))]
         return found
 
-    async def commit(self, space: int, name: str, decide: Decide[T], rows: Sequence[str] = ()) -> tuple[Draft, T]:
+    async def commit(self, space: int, name: str, decide: Decide[T], rows: Sequence[str] = ()) -> tuple[Transaction, T]:
         """Change a partition.
 
         Args:
             space: of the container.
             name: of the blob.
-            decide: changes the draft, or rejects the commit.
+            decide: changes the transaction, or rejects the commit.
             rows: that `decide` is known to need, beside the ledger and the current blob. Each other row that it needs
                 costs another try.
 
         Returns:
-            The draft that was committed, and the result of `decide`.
+            The transaction that was committed, and the result of `decide`.
 
         Raises:
             SpaceDroppedError: the container was deleted.
@@ -93,13 +93,15 @@ class Partitions:
         """
         return await self._engine.commit(space, name, self._change([LEDGER, CURRENT, *rows], decide))
 
-    def _change(self, rows: Sequence[str], decide: Decide[T]) -> Commit[tuple[Draft, T]]:
-        def decide_draft(values: Values, now: int) -> Decision[tuple[Draft, T]] | Needs[tuple[Draft, T]]:
-            draft = Draft(rows, values, now, now if self._present is None else self._present())
+    def _change(self, rows: Sequence[str], decide: Decide[T]) -> Commit[tuple[Transaction, T]]:
+        def decide_transaction(
+            values: Values, now: int
+        ) -> Decision[tuple[Transaction, T]] | Needs[tuple[Transaction, T]]:
+            transaction = Transaction(rows, values, now, now if self._present is None else self._present())
             try:
-                result = decide(draft)
-            except RowNeededError as needed:
+                result = decide(transaction)
+            except MissingRowError as needed:
                 return Needs(instead=self._change([*rows, needed.row], decide))
-            return Decision(draft.changes(), (draft, result))
+            return Decision(transaction.changes(), (transaction, result))
 
-        return Commit(rows, decide_draft)
+        return Commit(rows, decide_transaction)

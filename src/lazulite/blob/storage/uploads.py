@@ -19,7 +19,7 @@ _SHARDS = 16
 """So many partitions has a day: a database writes to them side by side."""
 
 
-class Appointment(NamedTuple):
+class ScheduledCheck(NamedTuple):
     """A row of the space."""
 
     key: Key
@@ -28,7 +28,7 @@ class Appointment(NamedTuple):
 
 
 class Uploads:
-    """The appointments of all partitions.
+    """The scheduled checks of all partitions.
 
     Args:
         engine: holds the rows.
@@ -37,24 +37,24 @@ class Uploads:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def look_on(self, day: int, partition: Partition) -> None:
+    async def schedule(self, day: int, partition: Partition) -> None:
         """Note durably that a partition is to be looked at on a day. Raises `EngineError`."""
         space, name = partition
         row = f"{space}/{name}"
         await self._engine.commit(UPLOADS, f"{_beginning(day)}{_shard(row)}", put_rows({row: b""}))
 
-    async def due(self, day: int) -> AsyncGenerator[Appointment, None]:
-        """Yield the appointments up to a day. Raises `EngineError`."""
+    async def due(self, day: int) -> AsyncGenerator[ScheduledCheck, None]:
+        """Yield the scheduled checks up to a day. Raises `EngineError`."""
         ranges = [KeyRange(("", ""), (_beginning(day + 1), ""))]
         async with aclosing(self._engine.scan(UPLOADS, ranges)) as parts:
             async for part in parts:
                 for index in range(len(part.values)):
                     key = part.key(index)
-                    yield Appointment(key, _partition_of(key[1]))
+                    yield ScheduledCheck(key, _partition_of(key[1]))
 
-    async def strike_off(self, appointment: Appointment) -> None:
-        """Remove an appointment. Raises `EngineError`."""
-        partition, row = appointment.key
+    async def delete(self, check: ScheduledCheck) -> None:
+        """Delete a scheduled check. Raises `EngineError`."""
+        partition, row = check.key
         await self._engine.commit(UPLOADS, partition, put_rows({row: None}))
 
 
@@ -81,7 +81,7 @@ def _verify(key: Key, value: bytes) -> None:
     partition, row = key
     _partition_of(row)
     if not partition[:7].isdecimal() or partition[7:] != f"/{_shard(row)}" or value:
-        raise ValueError("no appointment")
+        raise ValueError("no scheduled check")
 
 
 UPLOADS_SPACE = Space(number=UPLOADS, owner="blob", title="the days to look at uploads", verify=_verify)

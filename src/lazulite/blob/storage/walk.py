@@ -14,7 +14,7 @@ _GROWTH = 4
 """A scan that goes on behind another one reads so many times as many rows."""
 
 
-class _Reach(NamedTuple):
+class _ReachableContents(NamedTuple):
     """How far scans of a kind read."""
 
     least: int
@@ -24,8 +24,8 @@ class _Reach(NamedTuple):
     """A scan after a jump reads so many rows for each one that mattered before: as many as it costs to begin it."""
 
 
-_VALUES = _Reach(least=4, most=1024, patience=4)
-_KEYS = _Reach(least=64, most=4096, patience=64)
+_VALUES = _ReachableContents(least=4, most=1024, patience=4)
+_KEYS = _ReachableContents(least=64, most=4096, patience=64)
 
 
 class Walk:
@@ -150,7 +150,7 @@ class Walk:
         return self._has_values is self.keys_only
 
     @property
-    def _reach(self) -> _Reach:
+    def _reach(self) -> _ReachableContents:
         return _KEYS if self.keys_only else _VALUES
 
     def _stand(self, rows: Slice, index: int) -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from lazulite.blob.content.digests import SET_BLOB_TAGS, take_in
 from lazulite.blob.content.receiving import digests_of
-from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT
 from lazulite.blob.model.tags import read_tags, write_tags
+from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.protocol.message import Response
@@ -30,12 +30,12 @@ async def set_tags(call: Call) -> Response:
     partition = container.space, call.resource.blob
     indexed, rows = NOT_INDEXED, [] if row == CURRENT else [row]
 
-    def decide(draft: Draft) -> None:
-        addressed = draft.row_of(row)
-        blob = draft.require_blob(addressed)
-        lease = call.preconditions.allow_write(blob, draft.present)
-        indexed.check(draft.now)
-        draft.put(addressed, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
+    def decide(transaction: Transaction) -> None:
+        addressed = transaction.row_of(row)
+        blob = transaction.require_blob(addressed)
+        lease = call.preconditions.allow_write(blob, transaction.present)
+        indexed.check(transaction.now)
+        transaction.put(addressed, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
 
     if tags and not row.startswith(SNAPSHOT):
         await call.decide_early(container, decide, *rows)

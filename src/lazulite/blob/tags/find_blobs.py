@@ -11,7 +11,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.paging import LAST_TIME, Marker, echoed, read_include, read_marker, read_most, write_marker
 from lazulite.blob.resource import Kind
 from lazulite.blob.storage.catalog import Container
-from lazulite.blob.tags.tag_search import FoundBlob, Place, search
+from lazulite.blob.tags.tag_search import FoundBlob, SearchPosition, search
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.steps import Steps
@@ -63,7 +63,7 @@ async def _candidates(
     """Yield the places of the search, with the names of their containers, from a marker on."""
     first, _, row = start.name.partition("/")
     async for container in _containers(call, query, first):
-        at = Place(row, start.time) if container.name == first else Place()
+        at = SearchPosition(row, start.time) if container.name == first else SearchPosition()
         found_blobs = search(call.context, container.space, query, at, with_versions=with_versions)
         async with aclosing(found_blobs) as found:
             async for each in found:

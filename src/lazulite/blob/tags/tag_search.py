@@ -23,7 +23,7 @@ from lazulite.engine.ordinal import ordinal
 _EQUAL = "="
 
 
-class Place(NamedTuple):
+class SearchPosition(NamedTuple):
     """Where a search begins, or goes on."""
 
     row: str = ""
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 class FoundBlob(NamedTuple):
     """A blob or version whose tags fit, or only a place in the search."""
 
-    at: Place
+    at: SearchPosition
     """From which a later search goes on."""
     name: str
     tags: dict[str, str] | None
@@ -45,7 +45,7 @@ class FoundBlob(NamedTuple):
 
 
 async def search(
-    context: Context, space: int, query: TagQuery, start: Place, *, with_versions: bool = False
+    context: Context, space: int, query: TagQuery, start: SearchPosition, *, with_versions: bool = False
 ) -> AsyncGenerator[FoundBlob, None]:
     """Yield the blobs of a container that fit, and the places between them.
 
@@ -84,12 +84,12 @@ async def search(
                     async for version, past in versions:
                         tags = _fitting(past, tag, query)
                         if tags is not None:
-                            yield FoundBlob(Place(row, version), name, tags, version)
+                            yield FoundBlob(SearchPosition(row, version), name, tags, version)
             blob = await context.partitions.get(space, name)
             for walk in walks:
                 await _tidy(context, space, walk, {} if blob is None else dict(blob.tags))
             version = "" if blob is None or not blob.version else write_time(blob.version)
-            yield FoundBlob(Place(row), name, _fitting(blob, tag, query), version)
+            yield FoundBlob(SearchPosition(row), name, _fitting(blob, tag, query), version)
             await first.step()
 
 

@@ -1,4 +1,4 @@
-"""The change of a blob's partition while it is decided, in the commit that read its rows."""
+"""A transaction on a blob's partition: the rows that a commit read, and those that it is to write."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +10,8 @@ from lazulite.blob.model.rows import CURRENT, LEDGER
 from lazulite.protocol.errors import ServiceError
 
 
-class RowNeededError(Exception):
-    """A draft needs a row that its commit did not name. The commit is repeated with the row.
+class MissingRowError(Exception):
+    """A transaction needs a row that its commit did not name. The commit is repeated with the row.
 
     Args:
         row: the row.
@@ -22,7 +22,7 @@ class RowNeededError(Exception):
         self.row = row
 
 
-class Draft:
+class Transaction:
     """The stored rows of a partition, and the changes to them.
 
     Args:
@@ -57,7 +57,7 @@ class Draft:
         return len(self.ledger.garbage) > len(self.found_ledger.garbage)
 
     def value(self, row: str) -> bytes | None:
-        """Return the stored value of a row. Raises `RowNeededError`."""
+        """Return the stored value of a row. Raises `MissingRowError`."""
         self._need(row)
         return self._values[row]
 
@@ -66,7 +66,7 @@ class Draft:
         return CURRENT if self.found is not None and self.found.is_version(row) else row
 
     def blob(self, row: str) -> Blob | None:
-        """Return the blob, snapshot or version of a row, as it is at present. Raises `RowNeededError`."""
+        """Return the blob, snapshot or version of a row, as it is at present. Raises `MissingRowError`."""
         if row == CURRENT:
             return self.found
         value = self.value(row)
@@ -80,7 +80,7 @@ class Draft:
         return found
 
     def put(self, row: str, value: bytes | None) -> None:
-        """Write a row; None deletes it. Raises `RowNeededError`."""
+        """Write a row; None deletes it. Raises `MissingRowError`."""
         self._need(row)
         self._changes[row] = value
 
@@ -99,11 +99,11 @@ class Draft:
 
     def _need(self, row: str) -> None:
         if row not in self._values:
-            raise RowNeededError(row)
+            raise MissingRowError(row)
 
 
 T = TypeVar("T")
 
-Decide: TypeAlias = Callable[[Draft], T]
-"""Changes a draft and returns its result, or rejects the commit by an exception. Pure but for the draft, and quick; it
-may run again."""
+Decide: TypeAlias = Callable[[Transaction], T]
+"""Changes a transaction and returns its result, or rejects the commit by an exception. It is quick, changes nothing
+else, and may run again."""
