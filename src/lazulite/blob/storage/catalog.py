@@ -140,9 +140,10 @@ class Catalog(ResourceCatalog[Container]):
             await self._replace(account, name, remove)
             return
 
+        now = self._clock()  # Once: an engine that repeats the decision must find the same row named.
+
         def keep(container: Container) -> Decision[None]:
             check(container)
-            now = self._clock()
             deleted = replace(container, lease=None, deleted=now, expires=keep_until(now))
             return Decision({name: None, deleted.row: deleted.to_bytes()}, None)
 
