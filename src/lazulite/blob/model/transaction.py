@@ -1,4 +1,4 @@
-"""A transaction on a blob's partition: the rows that a commit read, and those that it is to write."""
+"""A transaction on a blob's partition: the rows that a commit read, and its changes to them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
