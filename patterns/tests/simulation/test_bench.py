@@ -1,5 +1,7 @@
 """The measurements run, and the campaign finds what is lost."""
 
+from collections.abc import Iterator
+
 import pytest
 from azure.data.tables import TableClient
 from azure.storage.blob import ContainerClient
@@ -48,9 +50,18 @@ def test_writers_that_are_killed_leave_each_entity_to_be_found(
     assert "2 writers, 2 killed" in capsys.readouterr().out
 
 
+@pytest.fixture
+def squads(connection_string: str) -> Iterator[ContainerClient]:
+    """Yield a client of the container that the class of the writers names."""
+    with ContainerClient.from_connection_string(connection_string, writers.CONTAINER) as client:
+        client.create_container()
+        yield client
+        client.delete_container()
+
+
 @pytest.mark.parametrize("beginning", ["_Index!city", "_Index!teams", "_Index!squads"])
-def test_a_lost_entry_is_found(table_client: TableClient, container_client: ContainerClient, beginning: str) -> None:
-    rows = writers.staff(writers.Clients(table_client, container_client))
+def test_a_lost_entry_is_found(table_client: TableClient, squads: ContainerClient, beginning: str) -> None:
+    rows = writers.staff(writers.Clients(table_client, squads))
     for each in writers.everyone(2):
         rows.insert(each)
     assert writers.look(rows, 2).wrong == {}
@@ -58,13 +69,13 @@ def test_a_lost_entry_is_found(table_client: TableClient, container_client: Cont
     for row in list(table_client.list_entities()):
         if row["PartitionKey"].startswith(beginning):
             table_client.delete_entity(row)
-    for blob in list(container_client.list_blobs(name_starts_with=name(table_client.table_name, beginning))):
-        container_client.delete_blob(blob.name)
+    for blob in list(squads.list_blobs(name_starts_with=name(table_client.table_name, beginning))):
+        squads.delete_blob(blob.name)
     assert writers.look(rows, 2).wrong == {NO_ENTRY: 2}, "the audit repairs it before the look"
 
 
-def test_a_wrong_copy_is_found(table_client: TableClient, container_client: ContainerClient) -> None:
-    rows = writers.staff(writers.Clients(table_client, container_client))
+def test_a_wrong_copy_is_found(table_client: TableClient, squads: ContainerClient) -> None:
+    rows = writers.staff(writers.Clients(table_client, squads))
     rows.insert(writers.everyone(1)[0])
     table_client.update_entity({"PartitionKey": "IT", "RowKey": "0000", "salary": 3})
     assert set(writers.look(rows, 1).wrong) >= {OTHER_COPY}
