@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
 from azure.data.tables import (
     AccountSasPermissions,
     ResourceTypes,
@@ -42,7 +42,8 @@ from lazulite_patterns import (
     unique,
 )
 from lazulite_patterns.aio import Table as AsyncTable
-from lazulite_patterns.table.clients import Client, endpoint_of
+from lazulite_patterns.entities import schema_of
+from lazulite_patterns.table.clients import Client, Clients, by_kind, endpoint_of
 
 NAMES = "Lists"
 
@@ -162,6 +163,29 @@ def test_endpoints_of_other_services() -> None:
     assert endpoint_of(f"{tables}/", "queue") == "https://contoso.queue.core.windows.net"
     with pytest.raises(ValueError, match="clients="):
         endpoint_of("http://127.0.0.1:10002/contoso", "blob")
+
+
+class Token:
+    """A credential as `DefaultAzureCredential` is one."""
+
+    def get_token(self, *scopes: str, **_: object) -> AccessToken:
+        assert scopes
+        return AccessToken("secret", 2**40)
+
+
+def test_a_token_is_taken_for_all_services() -> None:
+    indexes = schema_of(Traveller).indexes
+    made = Clients("https://contoso.table.core.windows.net", Token(), "Staff", indexes, ())
+    tables, containers, queues = by_kind([made.table, *made.others])
+    urls = [*(each.url for each in tables.values()), containers["open-towns"].url, queues["open-mails"].url]
+    assert sorted(urls) == [
+        "https://contoso.blob.core.windows.net/open-towns",
+        "https://contoso.queue.core.windows.net/open-mails",
+        "https://contoso.table.core.windows.net",
+        "https://contoso.table.core.windows.net",
+    ]
+    assert sorted(tables) == ["OpenNames", "Staff"]
+    made.close()
 
 
 def sas(account: Account, name: str, **permissions: bool) -> AzureSasCredential:
