@@ -477,11 +477,21 @@ class ResourceCatalog(Generic[ResourceT]):
         Raises:
             ServiceError: `missing_code`.
         """
+        return (await self.change(account, name, lambda resource: (change(resource), None)))[0]
+
+    async def change(
+        self, account: str, name: str, change: Callable[[ResourceT], tuple[ResourceT, T]]
+    ) -> tuple[ResourceT, T]:
+        """Change a resource as `update` does; `change` returns it with a result. Return both.
+
+        Raises:
+            ServiceError: `missing_code`.
+        """
         row = self._fold(name)
 
-        def decide(resource: ResourceT) -> Decision[ResourceT]:
+        def decide(resource: ResourceT) -> Decision[tuple[ResourceT, T]]:
             changed = change(resource)
-            return Decision({row: changed.to_bytes()}, changed)
+            return Decision({row: changed[0].to_bytes()}, changed)
 
         return await self._change_present(account, name, decide)
 

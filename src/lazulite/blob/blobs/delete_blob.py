@@ -87,10 +87,8 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
         raise ServiceError("InvalidQueryParameterValue", details=details)
     retention = await call.retention()
     permanently = is_permanent(call.parameters)
-    kept = False
 
-    def decide(transaction: Transaction) -> None:
-        nonlocal kept
+    def decide(transaction: Transaction) -> bool:
         blob, found = transaction.blob(row), transaction.found
         if found is not None and found.is_version(row):
             raise ServiceError("OperationNotAllowedOnRootBlob")
@@ -101,8 +99,9 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
             raise ServiceError("InvalidOperation", status=409)  # *Unverified*: the code; documented is 409.
         kept = bool(retention.days) and not permanently
         _delete_one(transaction, row, blob, retention if kept else Retention())
+        return kept
 
-    await call.commit(await call.container(), decide, row)
+    kept = await call.commit(await call.container(), decide, row)
     return Response(202, [(_PERMANENT, "false" if kept else "true")])
 
 

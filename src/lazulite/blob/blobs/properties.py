@@ -27,16 +27,15 @@ async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
     Raises:
         ServiceError: `BlobNotFound`, or 412.
     """
-    last: list[Blob] = []
 
-    def decide(transaction: Transaction) -> None:
+    def decide(transaction: Transaction) -> Blob:
         found = transaction.require_blob()
         lease = call.preconditions.allow_write(found, transaction.present)
-        last[:] = [changed(replace(found, lease=lease, modified=transaction.modified), transaction)]
-        transaction.put_blob(last[0])
+        blob = changed(replace(found, lease=lease, modified=transaction.modified), transaction)
+        transaction.put_blob(blob)
+        return blob
 
-    await call.commit(await call.container(), decide, *rows)
-    return last[0]
+    return await call.commit(await call.container(), decide, *rows)
 
 
 async def set_properties(call: Call) -> Response:

@@ -70,11 +70,10 @@ async def create_blob(
     if source is not None:
         new_blob.take_tags(source)
     container = await call.container()
-    last: list[Blob] = []
     received = NOTHING
 
-    def decide(transaction: Transaction) -> None:
-        last[:] = [new_blob.put(transaction, make(new_blob.allow(transaction), received))]
+    def decide(transaction: Transaction) -> Blob:
+        return new_blob.put(transaction, make(new_blob.allow(transaction), received))
 
     if call.request.body_to_come is not None or new_blob.has_tags:
         await call.decide_early(container, decide)
@@ -83,9 +82,9 @@ async def create_blob(
     else:
         digests_of(call, PUT_EMPTY_BLOB).check()
     await new_blob.prepare(container)
-    await commit_received(call.context.contents, received, lambda: call.commit(container, decide))
+    blob = await commit_received(call.context.contents, received, lambda: call.commit(container, decide))
     checked = checked_headers(call, received.digests) if type_ is BlobType.BLOCK else []
-    return Response(201, written(last[0], *checked))
+    return Response(201, written(blob, *checked))
 
 
 def check_length(call: Call, most: int) -> None:

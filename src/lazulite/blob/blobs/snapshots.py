@@ -20,9 +20,8 @@ async def snapshot_blob(call: Call) -> Response:
     """
     metadata, retention = read_metadata(call.request.headers), await call.retention()
     first = call.context.clock()
-    last: list[tuple[Blob, Blob, int]] = []
 
-    def decide(transaction: Transaction) -> None:
+    def decide(transaction: Transaction) -> tuple[Blob, Blob, int]:
         found = transaction.require_blob()
         call.preconditions.allow_write(found, transaction.present)
         require_not_archived(found)
@@ -43,10 +42,9 @@ async def snapshot_blob(call: Call) -> Response:
             current = replace(current, version=max(transaction.now, found.version + 1))
         if current is not found:
             transaction.put_blob(current)
-        last[:] = [(snapshot, current, time)]
+        return snapshot, current, time
 
-    await call.commit(await call.container(), decide)
-    snapshot, current, time = last[0]
+    snapshot, current, time = await call.commit(await call.container(), decide)
     pairs = [*version_of(snapshot), ("x-ms-snapshot", write_time(time)), ("x-ms-request-server-encrypted", "false")]
     if current.version:
         pairs.append(("x-ms-version-id", write_time(current.version)))

@@ -92,24 +92,22 @@ async def set_tier(call: Call) -> Response:
     if not headers.get(TIER):
         raise missing_header(TIER)
     priority, seconds = read_priority(headers, call.version), call.switches.rehydrate_after
-    last: list[int] = []
 
-    def decide(transaction: Transaction) -> None:
+    def decide(transaction: Transaction) -> int:
         addressed = transaction.row_of(row)
         blob = transaction.require_blob(addressed)
         lease = call.preconditions.allow_write(blob, transaction.present)
         tier = read_tier(headers, blob.type, call.version)
         if blob.type is BlobType.PAGE:
             _check_premium(blob, tier)
-        last[:] = [202 if blob.tier == ARCHIVE and tier != ARCHIVE else 200]
         if blob.archive is None:
             changed = moved(blob, tier, priority, transaction, seconds)
         else:
             changed = _repeated(blob, blob.archive, tier, priority if call.version >= PRIORITY_RAISE_SINCE else "")
         transaction.put(addressed, replace(changed, lease=lease).to_bytes())
+        return 202 if blob.tier == ARCHIVE and tier != ARCHIVE else 200
 
-    await call.commit(await call.container(), decide, *([] if row == CURRENT else [row]))
-    return Response(last[0])
+    return Response(await call.commit(await call.container(), decide, *([] if row == CURRENT else [row])))
 
 
 def _repeated(blob: Blob, pending: Rehydration, tier: str, priority: str) -> Blob:

@@ -35,12 +35,14 @@ async def append_block(call: Call) -> Response:
         raise invalid_header("Content-Length", "0")
     stored = await call.context.partitions.get(container.space, call.resource.blob)
     likely = [] if stored is None else [list_row(stored.list, stored.length + received.length)]
-    await commit_received(
+    blob = await commit_received(
         call.context.contents,
         received,
         lambda: call.commit(container, lambda transaction: appending.append(transaction, received), *likely),
     )
-    return appending.response(*checked_headers(call, received.digests))
+    offset = ("x-ms-blob-append-offset", str(blob.length - received.length))
+    counted = offset, ("x-ms-blob-committed-block-count", str(blob.blocks))
+    return Response(201, written(blob, *checked_headers(call, received.digests), *counted))
 
 
 async def seal_blob(call: Call) -> Response:
@@ -69,8 +71,6 @@ class Appending:
         headers = call.request.headers
         self._preconditions = call.preconditions
         self._position, self._most = read_number(headers, _POSITION), read_number(headers, _MOST)
-        self._offset = 0
-        self._blob: Blob | None = None
 
     def check(self, transaction: Transaction) -> Blob:
         """Return the blob as it is to be changed. Raises `ServiceError` if what is stored does not allow it."""
@@ -84,25 +84,17 @@ class Appending:
             raise ServiceError("BlockCountExceedsLimit")
         return replace(found, lease=lease, modified=transaction.modified)
 
-    def append(self, transaction: Transaction, received: ReceivedContent) -> None:
-        """Append a block that was received. Raises as `check`."""
+    def append(self, transaction: Transaction, received: ReceivedContent) -> Blob:
+        """Append a block that was received, and return the blob. Raises as `check`."""
         blob = self.check(transaction)
         length = blob.length + received.length
         if self._most is not None and length > self._most:
             raise ServiceError("MaxBlobSizeConditionNotMet")
         block = Block("", received.length, received.number, received.inline)
         transaction.put(list_row(blob.list, length), write_blocks(blob.length, [block]))
-        self._offset = blob.length
-        self._blob = replace(blob, length=length, blocks=blob.blocks + 1, copy=None)
-        transaction.put_blob(self._blob)
-
-    def response(self, *digests: tuple[str, str]) -> Response:
-        """Return the response to the block that was appended last."""
-        blob = self._blob
-        if blob is None:
-            raise ValueError("no block was appended")
-        counted = ("x-ms-blob-append-offset", str(self._offset)), ("x-ms-blob-committed-block-count", str(blob.blocks))
-        return Response(201, written(blob, *digests, *counted))
+        appended = replace(blob, length=length, blocks=blob.blocks + 1, copy=None)
+        transaction.put_blob(appended)
+        return appended
 
 
 def _require_append(blob: Blob) -> None:

@@ -203,9 +203,8 @@ class _Writing:
 
     async def _finish(self, container: Container, new: NewList, rows: Mapping[str, bytes]) -> Blob:
         """Write the blob, and the rows of its list unless it is pending."""
-        last: list[Blob] = []
 
-        def finish(transaction: Transaction) -> None:
+        def finish(transaction: Transaction) -> Blob:
             blob = self.check(transaction)
             is_written = bool(rows) or not new.blocks or new.reference in transaction.ledger.pending
             if not is_written or not new.is_current(transaction.ledger, transaction.found):
@@ -214,10 +213,9 @@ class _Writing:
             _put_rows(transaction, rows)
             number = new.number if new.blocks else 0
             blob = replace(blob, list=number, blocks=len(new.blocks), length=new.length)
-            last[:] = [self._new_blob.put(transaction, blob)]
+            return self._new_blob.put(transaction, blob)
 
-        await self._call.commit(container, finish, *rows)
-        return last[0]
+        return await self._call.commit(container, finish, *rows)
 
     async def _give_up(self, container: Container, new: NewList) -> None:
         def give_up(transaction: Transaction) -> None:

@@ -46,32 +46,30 @@ Action = Callable[[Lease | None, int], _Outcome]
 async def lease_container(call: Call) -> Response:
     """Do an action to the lease of a container."""
     action = _read_action(call)
-    last: list[_Outcome] = []
 
-    def apply(container: Container) -> Container:
+    def apply(container: Container) -> tuple[Container, _Outcome]:
         now = call.context.present()
         call.preconditions.allow_write(container, now)
-        last[:] = [leased(lambda: action(container.lease, now), "Container")]
-        return replace(container, lease=last[0].lease)
+        outcome = leased(lambda: action(container.lease, now), "Container")
+        return replace(container, lease=outcome.lease), outcome
 
-    container = await call.context.catalog.update(call.account, call.resource.container, apply)
-    return Response(last[0].status, [*version_headers(container), *last[0].headers])
+    container, outcome = await call.context.catalog.change(call.account, call.resource.container, apply)
+    return Response(outcome.status, [*version_headers(container), *outcome.headers])
 
 
 async def lease_blob(call: Call) -> Response:
     """Do an action to the lease of a blob. Its ETag and Last-Modified stay."""
     action = _read_action(call)
-    last: list[tuple[_Outcome, Blob]] = []
 
-    def decide(transaction: Transaction) -> None:
+    def decide(transaction: Transaction) -> tuple[_Outcome, Blob]:
         blob = transaction.require_blob()
         call.preconditions.allow_write(blob, transaction.present)
         outcome = leased(lambda: action(blob.lease, transaction.present))
-        last[:] = [(outcome, replace(blob, lease=outcome.lease))]
-        transaction.put_blob(last[0][1])
+        changed = replace(blob, lease=outcome.lease)
+        transaction.put_blob(changed)
+        return outcome, changed
 
-    await call.commit(await call.container(), decide)
-    outcome, blob = last[0]
+    outcome, blob = await call.commit(await call.container(), decide)
     return Response(outcome.status, [*version_of(blob), *outcome.headers])
 
 

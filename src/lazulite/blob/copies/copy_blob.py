@@ -54,13 +54,13 @@ async def copy_blob(call: Call) -> Response:
         await copying.new_blob.prepare(container)
         if isinstance(source, FetchedSource):
             call.body_bytes_max = SYNC_BYTES_MAX if is_sync else PUT_BLOB_BYTES_MAX
-            await _commit_fetched(call, container, source, digests, copying.finish)
+            copied = await _commit_fetched(call, container, source, digests, copying.finish)
         else:
             if is_sync:
                 await _compare(call, source, digests)
-            await Duplicate(call, container, source).commit(copying.finish)
+            copied = await Duplicate(call, container, source).commit(copying.finish)
     pairs = [("x-ms-copy-id", copying.id), ("x-ms-copy-status", "success"), *digests.headers()]
-    return Response(202, written(copying.last[0], *pairs))
+    return Response(202, written(copied, *pairs))
 
 
 async def _compare(call: Call, source: Source, digests: Digests) -> None:
@@ -97,14 +97,13 @@ class _Copying:
         self._keeps_metadata = not any(name.startswith(METADATA_PREFIX) for name in headers)
         self.new_blob = new_blob
         self.id = str(UUID(int=call.context.random.getrandbits(128), version=4))
-        self.last: list[Blob] = []
 
     def allow(self, transaction: Transaction) -> Blob:
         """Return the destination without its bytes. Raises as `_allow`."""
         return _allow(self._call, transaction, self.new_blob)
 
-    def finish(self, transaction: Transaction, made: Blob) -> None:
-        """Write the destination, with the bytes that were made for it. Raises as `_allow`."""
+    def finish(self, transaction: Transaction, made: Blob) -> Blob:
+        """Write the destination, with the bytes that were made for it, and return it. Raises as `_allow`."""
         allowed, blob = self.allow(transaction), self._blob
         copy = Copy(self.id, self._source, "success", f"{made.length}/{made.length}", transaction.now)
         copied = replace(
@@ -121,7 +120,7 @@ class _Copying:
         )
         if blob.tier == ARCHIVE:
             copied = moved(replace(copied, tier=ARCHIVE), copied.tier, self._priority, transaction, self._seconds)
-        self.last[:] = [self.new_blob.put(transaction, copied)]
+        return self.new_blob.put(transaction, copied)
 
 
 async def _commit_fetched(
@@ -129,14 +128,14 @@ async def _commit_fetched(
     container: Container,
     source: FetchedSource,
     digests: Digests,
-    finish: Callable[[Transaction, Blob], None],
-) -> None:
+    finish: Callable[[Transaction, Blob], Blob],
+) -> Blob:
     """Store the bytes of a source as one content, then commit the blob that has them. See `Duplicate.commit`."""
     contents, owner = call.context.contents, Owner(container.space, call.resource.blob)
     async with aclosing(source.content(call.body_bytes_max)) as chunks:
         received = await store(contents, owner, chunks, digests)
     made = replace(source.blob, length=received.length, inline=received.inline, content=received.number)
-    await commit_received(
+    return await commit_received(
         contents, received, lambda: call.commit(container, lambda transaction: finish(transaction, made))
     )
 

@@ -45,11 +45,11 @@ class Duplicate:
     """Of the new list; 0: there is none."""
     _contents: list[ContentId] = field(default_factory=list)
 
-    async def commit(self, finish: Callable[[Transaction, Blob], None]) -> None:
-        """Make the bytes, then commit the blob that has them.
+    async def commit(self, finish: Callable[[Transaction, Blob], Blob]) -> Blob:
+        """Make the bytes, then commit the blob that has them, and return it.
 
         Args:
-            finish: takes the transaction, and the source's blob with the new bytes; writes the blob or rejects it.
+            finish: takes the transaction, and the source's blob with the new bytes; returns the blob that it writes.
 
         Raises:
             ServiceError, SpaceDroppedError: the commit was rejected. Nothing is left of the bytes.
@@ -58,19 +58,20 @@ class Duplicate:
         try:
             blob = await self._made()
 
-            def decide(transaction: Transaction) -> None:
+            def decide(transaction: Transaction) -> Blob:
                 if self.number:
                     if f"x{self.number}" not in transaction.ledger.pending:
                         raise ServiceError("ServerBusy")
                     transaction.ledger = transaction.ledger.end_list(f"x{self.number}")
-                finish(transaction, blob)
+                return finish(transaction, blob)
 
-            await self.call.commit(self.container, decide)
+            committed = await self.call.commit(self.container, decide)
         except (ServiceError, SpaceDroppedError):
             await self._give_up()
             raise
         for content in self._contents:
             contents.keep(content)
+        return committed
 
     async def _made(self) -> Blob:
         """Return the source's blob with the bytes that were made."""

@@ -295,19 +295,17 @@ async def _commit(
     stop: int,
     check: Callable[[Transaction], None] | None = None,
 ) -> Blob:
-    last: list[Blob] = []
-
-    def decide(transaction: Transaction) -> None:
+    def decide(transaction: Transaction) -> Blob:
         found = _allow(call, transaction, stop)
         if check is not None:
             check(transaction)
-        last[:] = [replace(found, modified=transaction.modified)]
+        changed = replace(found, modified=transaction.modified)
         _apply(transaction, found, parts)
-        transaction.put_blob(last[0])
+        transaction.put_blob(changed)
+        return changed
 
     stored = await call.context.partitions.get(container.space, call.resource.blob)
-    await call.commit(container, decide, *_rows_of(stored, parts))
-    return last[0]
+    return await call.commit(container, decide, *_rows_of(stored, parts))
 
 
 def _rows_of(blob: Blob | None, parts: Sequence[Part]) -> list[str]:
