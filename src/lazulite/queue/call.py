@@ -10,10 +10,9 @@ from lazulite.protocol.clock import steady, until_9999
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
 from lazulite.queue.catalog import Catalog, Queue
-from lazulite.queue.messages import Messages
+from lazulite.queue.messages import MESSAGES, Messages, everywhere
 from lazulite.queue.payload import read_text
 from lazulite.queue.processes import Processes
-from lazulite.queue.remote_messages import RemoteMessages, procedures
 from lazulite.queue.resource import Resource
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.routing import CatalogContext, ServiceCall
@@ -30,13 +29,13 @@ class Context(CatalogContext[Queue]):
     """Everything that the operations of the Queue service work with."""
 
     catalog: Catalog
-    messages: Messages | RemoteMessages
+    messages: Messages
     processes: Processes | None = None
     """The processes of a database; None with a location, which one process has."""
 
     def procedures(self) -> Mapping[str, Procedure]:
         """See `ServiceContext`."""
-        return procedures(self.messages) if isinstance(self.messages, Messages) else {}
+        return MESSAGES.procedures(self.messages)
 
     async def start(self) -> None:
         """Finish what a crash interrupted, and get to know the other processes."""
@@ -55,16 +54,15 @@ def make_context(dependencies: ServiceDependencies) -> Context:
     """Return the context of the Queue service."""
     engine, random, ttl = dependencies.engine, dependencies.random, dependencies.ttl
     shared = dependencies.shared("queue")
-    if dependencies.primary is not None:
-        return Context(**shared, catalog=Catalog(engine, ttl=ttl), messages=RemoteMessages(dependencies.primary))
     present = until_9999(dependencies.present or steady(dependencies.clock))
-    if ttl is None:
-        return Context(**shared, catalog=Catalog(engine), messages=Messages(engine, present, random, alone=True))
-    processes = Processes(engine, present, random)
+    processes = None if ttl is None else Processes(engine, present, random)
+    homes = everywhere if processes is None else processes.homes
     return Context(
         **shared,
-        catalog=Catalog(engine, SHARDS_OF_DATABASE, ttl),
-        messages=Messages(engine, present, random, homes=processes.homes),
+        catalog=Catalog(engine, 1 if processes is None else SHARDS_OF_DATABASE, ttl),
+        messages=dependencies.at_store(
+            MESSAGES, lambda: Messages(engine, present, random, alone=processes is None, homes=homes)
+        ),
         processes=processes,
     )
 

@@ -22,6 +22,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from lazulite.engine.contract import Clock, Engine, SpaceDroppedError
+from lazulite.engine.remote.procedures import PLAIN, Form, Interface, Method, optional, several
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
@@ -526,3 +527,23 @@ def _new_id(random: Random, shards: int, homes: Sequence[int]) -> UUID:
     """Return a message id of one of the home shards."""
     number = random.getrandbits(128) & ~_VERSION_BITS | _VERSION_4
     return UUID(int=number - number % shards + homes[number // shards % len(homes)])
+
+
+_QUEUE = Form(lambda queue: (queue.name, queue.space, queue.shards), lambda sent: Queue(*sent))
+"""What `Messages` needs of a queue."""
+_ID = Form(lambda identity: identity.bytes, lambda sent: UUID(bytes=sent))
+_RECEIPT = Form(tuple, lambda sent: Receipt(*sent))
+_MESSAGE = Form(lambda message: (message.id.bytes, *message[1:]), lambda sent: Message(UUID(bytes=sent[0]), *sent[1:]))
+MESSAGES: Interface[Messages] = Interface(
+    "queue",
+    {
+        "put": Method((_QUEUE, PLAIN, PLAIN, PLAIN), _MESSAGE),
+        "get": Method((_QUEUE, PLAIN, PLAIN), several(_MESSAGE)),
+        "peek": Method((_QUEUE, PLAIN), several(_MESSAGE)),
+        "update": Method((_QUEUE, _ID, _RECEIPT, PLAIN, PLAIN), optional(_MESSAGE)),
+        "delete": Method((_QUEUE, _ID, _RECEIPT)),
+        "count": Method((_QUEUE,)),
+    },
+)
+"""All workers of a primary share its messages: its clock, what it knows of each shard, and above all its look-ahead, so
+that it hands each message to one consumer, whichever worker the consumer asked."""

@@ -16,6 +16,7 @@ from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.codec import Encoding
 from lazulite.engine.remote.messages import Primary
+from lazulite.engine.remote.procedures import Interface
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import system_clock, until_9999
 from lazulite.protocol.errors import ServiceError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 MakeBearer: TypeAlias = "Callable[[BearerConventions], BearerAuthentication]"
 """Makes the check of bearer tokens, given the conventions of a service."""
 
+T = TypeVar("T")
 ContextT = TypeVar("ContextT", bound=ServiceContext)
 ResourceT = TypeVar("ResourceT", bound=ServiceResource)
 CallT = TypeVar("CallT", bound=AnyCall)
@@ -105,6 +107,10 @@ class ServiceDependencies:
     """The process that has the store, of a worker; None: this process has it."""
     note_rejection: Callable[[Request, ServiceError], None] = lambda _, __: None
     """Called with each rejected request, before its response is made."""
+
+    def at_store(self, interface: Interface[T], make: Callable[[], T]) -> T:
+        """Return the object that all processes of a location share: made here, or a stub of the primary's."""
+        return make() if self.primary is None else interface.stub(self.primary)
 
     @property
     def ttl(self) -> TimeToLive | None:
