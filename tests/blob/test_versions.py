@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from lazulite.blob.model.blob import Blob, BlobType
-from lazulite.blob.requests.response_headers import version_of
+from lazulite.blob.requests.headers import version_of
 from lazulite.blob.routes import ROUTES
 from lazulite.blob.versions import (
     BLOB_ELEMENTS,

@@ -12,7 +12,7 @@ import pytest
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.pages import put_page
-from lazulite.blob.storage.changes import Changes
+from lazulite.blob.storage.garbage import Changes
 from tests.blob.world import VERSION, World, opened
 
 PATH = "docs/blob"

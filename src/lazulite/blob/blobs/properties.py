@@ -7,8 +7,7 @@ from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.retention import keep_version
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import read_content_headers
-from lazulite.blob.requests.response_headers import version_of, written
+from lazulite.blob.requests.headers import read_content_headers, version_of, written
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import read_metadata
 

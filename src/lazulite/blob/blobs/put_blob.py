@@ -26,8 +26,7 @@ from lazulite.blob.model.retention import Retention, replace_blob
 from lazulite.blob.model.tags import read_tags_header
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import read_content_headers, read_number, require_header
-from lazulite.blob.requests.response_headers import written
+from lazulite.blob.requests.headers import read_content_headers, read_number, require_header, written
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.versions import TAGS_SINCE

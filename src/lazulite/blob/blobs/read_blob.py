@@ -10,8 +10,7 @@ from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import read_flag
-from lazulite.blob.requests.response_headers import describe, tier_of, version_of
+from lazulite.blob.requests.headers import describe, read_flag, tier_of, version_of
 from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response

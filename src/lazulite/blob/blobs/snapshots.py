@@ -7,7 +7,7 @@ from lazulite.blob.model.retention import keep_version
 from lazulite.blob.model.rows import snapshot_row
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.response_headers import version_of
+from lazulite.blob.requests.headers import version_of
 from lazulite.blob.times import write_time
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import read_metadata

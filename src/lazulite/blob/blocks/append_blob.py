@@ -12,8 +12,7 @@ from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.rows import list_row
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import read_number
-from lazulite.blob.requests.response_headers import version_of, written
+from lazulite.blob.requests.headers import read_number, version_of, written
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response

@@ -17,7 +17,7 @@ from lazulite.blob.model.ledger import UPLOAD_DAYS, Ledger, new_number, read_led
 from lazulite.blob.model.rows import CURRENT, LEDGER, list_rows, upload_rows
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.response_headers import ENCRYPTED, version_of
+from lazulite.blob.requests.headers import ENCRYPTED, version_of
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.uploads import day_of
 from lazulite.engine.content.contract import Owner

@@ -25,8 +25,7 @@ from lazulite.blob.model.ledger import PENDING_DAYS, Ledger, new_number, read_le
 from lazulite.blob.model.rows import LEDGER, list_row, list_rows, upload_rows
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call, Context
-from lazulite.blob.requests.request_headers import DEFAULT_TYPE, read_content_headers
-from lazulite.blob.requests.response_headers import written
+from lazulite.blob.requests.headers import DEFAULT_TYPE, read_content_headers, written
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.uploads import day_of

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lazulite.blob.model.lease import lease_facts
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import require_header
+from lazulite.blob.requests.headers import require_header
 from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.clock import TICKS_PER_DAY, format_http_date
 from lazulite.protocol.errors import ServiceError, invalid_header

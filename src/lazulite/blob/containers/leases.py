@@ -21,8 +21,7 @@ from lazulite.blob.model.lease import (
 )
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import read_guid, read_number
-from lazulite.blob.requests.response_headers import version_of
+from lazulite.blob.requests.headers import read_guid, read_number, version_of
 from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import invalid_header, missing_header
 from lazulite.protocol.message import Response

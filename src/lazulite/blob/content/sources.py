@@ -19,8 +19,8 @@ from lazulite.blob.model.byte_range import ByteRange, read_source_range
 from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.model.copy_source import ForeignSource, LocalSource, read_copy_source
 from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.headers import require_header
 from lazulite.blob.requests.preconditions import OF_SOURCES, SOURCE_PREFIX, read_conditions
-from lazulite.blob.requests.request_headers import require_header
 from lazulite.blob.storage.readers import Partition
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request

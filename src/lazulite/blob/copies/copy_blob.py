@@ -21,8 +21,7 @@ from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, ContentHeaders, Co
 from lazulite.blob.model.byte_range import read_source_range
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import DEFAULT_TYPE, read_content_headers, read_flag
-from lazulite.blob.requests.response_headers import written
+from lazulite.blob.requests.headers import DEFAULT_TYPE, read_content_headers, read_flag, written
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.versions import TIER_OF_WRITES_SINCE
 from lazulite.engine.content.contract import Owner

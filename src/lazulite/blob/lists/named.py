@@ -9,8 +9,8 @@ from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.lease import lease_facts
 from lazulite.blob.model.ledger import Ledger, read_ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER, SNAPSHOT, VERSION, number
+from lazulite.blob.requests.headers import tier_of
 from lazulite.blob.requests.paging import LAST_TIME
-from lazulite.blob.requests.response_headers import tier_of
 from lazulite.blob.storage.walk import Walk
 from lazulite.blob.times import read_time, write_time
 from lazulite.protocol.clock import TICKS_PER_DAY, format_http_date

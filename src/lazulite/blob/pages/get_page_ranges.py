@@ -11,7 +11,7 @@ from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ra
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import CURRENT, snapshot_row
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.response_headers import version_of
+from lazulite.blob.requests.headers import version_of
 from lazulite.blob.storage.segments import StoredSegment, stored_segments
 from lazulite.blob.times import read_time
 from lazulite.protocol.errors import ServiceError

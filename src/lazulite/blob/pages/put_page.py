@@ -16,13 +16,14 @@ from lazulite.blob.model.pages import INLINE_BYTES_MAX as SEGMENT_INLINE_BYTES_M
 from lazulite.blob.model.pages import SEGMENT_BYTES, Segment, changed_rows, read_segment, segment_row, segments_of
 from lazulite.blob.model.transaction import Transaction
 from lazulite.blob.requests.call import Call
-from lazulite.blob.requests.request_headers import (
+from lazulite.blob.requests.headers import (
     has_content_headers,
     read_content_headers,
     read_number,
     require_header,
+    version_of,
+    written,
 )
-from lazulite.blob.requests.response_headers import version_of, written
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.segments import stored_segments

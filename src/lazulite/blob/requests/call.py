@@ -16,13 +16,12 @@ from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, LEDGER, snapshot_row, version_row
 from lazulite.blob.model.transaction import Decide, MissingRowError, Transaction
+from lazulite.blob.requests.headers import IF_TAGS, reject_unsupported
 from lazulite.blob.requests.preconditions import NO_PRECONDITIONS, Preconditions
-from lazulite.blob.requests.request_headers import IF_TAGS, reject_unsupported
 from lazulite.blob.resource import Kind, Resource
 from lazulite.blob.storage.catalog import Catalog, Container
-from lazulite.blob.storage.changes import Changes
 from lazulite.blob.storage.expiry import remove_expired
-from lazulite.blob.storage.garbage import Garbage, referenced_contents
+from lazulite.blob.storage.garbage import Changes, Garbage, referenced_contents
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time

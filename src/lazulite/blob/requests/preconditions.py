@@ -21,7 +21,7 @@ from lazulite.blob.model.conditions import (
 )
 from lazulite.blob.model.lease import Lease, check_lease, lease_for_write
 from lazulite.blob.model.tag_expression import read_if_tags
-from lazulite.blob.requests.request_headers import IF_TAGS, LEASE_ID, Headers, lease_id
+from lazulite.blob.requests.headers import IF_TAGS, LEASE_ID, Headers, lease_id
 from lazulite.blob.versions import (
     READS_COMBINE_SINCE,
     STAR_ON_READS_SINCE,

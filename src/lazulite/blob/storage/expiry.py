@@ -7,7 +7,7 @@ from functools import partial
 from lazulite.blob.model.retention import remove_row
 from lazulite.blob.model.rows import SNAPSHOT, VERSION
 from lazulite.blob.model.transaction import Transaction
-from lazulite.blob.storage.changes import Changes
+from lazulite.blob.storage.garbage import Changes
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.uploads import Uploads
 from lazulite.engine.contract import SpaceDroppedError

@@ -1,4 +1,4 @@
-"""Deletes contents, lists and uploads to which no row refers any more.
+"""Commits changes of partitions (`Changes`), and deletes what no row refers to any more: contents, lists, uploads.
 
 The commit that takes the last reference away notes the garbage in the ledger of its partition. A task then deletes it,
 and removes it from the ledger. Each step can be repeated, so a crash only delays it. The rows of a list go before its
@@ -16,12 +16,13 @@ from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing, suppress
 from time import monotonic
+from typing import TypeVar
 
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.rows import LEDGER, UPLOAD, list_rows, upload_rows
-from lazulite.blob.model.transaction import Transaction
+from lazulite.blob.model.transaction import Decide, Transaction
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.readers import Partition, Readers
 from lazulite.blob.storage.tag_index import FIRST_NAME
@@ -45,6 +46,7 @@ _BYTES = 8
 _PARTITION = ""
 _SEARCH: Partition = (0, "")
 """Stands for the search among the tasks; no container has this space."""
+T = TypeVar("T")
 
 
 class Garbage:
@@ -273,3 +275,45 @@ async def referenced_contents(engine: Engine, owner: Owner) -> Collection[Conten
             for index, value in enumerate(part.values):
                 found.update(contents_of_row(space, part.key(index)[1], value))
     return found
+
+
+class Changes:
+    """The changes of all partitions.
+
+    Args:
+        partitions: of the blobs.
+        garbage: that changes make.
+    """
+
+    def __init__(self, partitions: Partitions, garbage: Garbage) -> None:
+        self._partitions = partitions
+        self._garbage = garbage
+
+    async def commit(self, partition: Partition, decide: Decide[T], *rows: str) -> T:
+        """Change a partition; return the result of `decide`. See `Partitions.commit`.
+
+        Garbage that the change makes is deleted afterwards.
+        """
+        space, name = partition
+        if self._garbage.is_announced(space):
+            transaction, result = await self._partitions.commit(space, name, decide, rows)
+        else:
+
+            def cautious(transaction: Transaction) -> T:
+                result = decide(transaction)
+                if transaction.new_garbage:
+                    raise _UnannouncedGarbageError
+                return result
+
+            try:
+                transaction, result = await self._partitions.commit(space, name, cautious, rows)
+            except _UnannouncedGarbageError:
+                await self._garbage.announce(space)
+                transaction, result = await self._partitions.commit(space, name, decide, rows)
+        if transaction.ledger.garbage:
+            self._garbage.begin(partition)
+        return result
+
+
+class _UnannouncedGarbageError(EngineError):
+    """A change makes garbage in a container of which no row tells it. Nothing was changed."""
