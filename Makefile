@@ -7,6 +7,7 @@
 #   make versions  parsers, codecs and the request path on newer Pythons, where these are installed; CI runs it, too
 #   make patterns  the tests of the pattern library, patterns/, alone
 #   make twins    the synchronous modules of the pattern library, written anew from the asynchronous ones
+#   make models   the states of each model of the pattern library, onto its page of protocols; some by ARGS=saga
 #   make pages    the tables of docs that are generated: compatibility, errors, versions (tests/pages.py)
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
 #   make campaigns  make torture, make mutations and make fuzz, one after the other: by hand, and by time
@@ -34,7 +35,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns twins coverage versions lint pages bench campaigns torture mutations fuzz clean
+.PHONY: serve check test patterns twins models coverage versions lint pages bench campaigns torture mutations fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -78,6 +79,10 @@ patterns: $(VENV)/.test
 # The modules of patterns/src/lazulite_patterns/aio are the source.
 twins: $(VENV)/.test
 	cd patterns && ../$(BIN)/python -m tests.twins
+
+# With PATTERNS_CAMPAIGN=1, searches that take minutes run, too.
+models: $(VENV)/.test
+	cd patterns && ../$(BIN)/python -m tests.models $(ARGS)
 
 pages: $(VENV)/.test
 	$(BIN)/python -m tests.pages
