@@ -79,8 +79,7 @@ async def bearer_authentication(
         return
     # They need an extra, which `settings.bearer` looked for.
     from lazulite.auth.bearer.authentication import BearerAuthentication  # noqa: PLC0415
-    from lazulite.auth.bearer.jwks import JwksError  # noqa: PLC0415
-    from lazulite.auth.bearer.jwks_file import FileKeys  # noqa: PLC0415
+    from lazulite.auth.bearer.jwks import FileKeys, JwksError  # noqa: PLC0415
     from lazulite.server.oidc.issuer_keys import IssuerKeys, fetcher_of  # noqa: PLC0415
 
     make = partial(BearerAuthentication, rules=settings.rules, clock=system_clock, allow_http=settings.allow_http)

@@ -1,6 +1,7 @@
-"""Key sets: which keys are taken, for what, and what is rejected."""
+"""Key sets: which keys are taken, for what, and what is rejected; and one in a file, which is read again."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +9,23 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.auth.bearer.jwks import ALGORITHMS, JWKS_BYTES_MAX, KEYS_MAX, JwksError, KeySet, parse_jwks
+from lazulite.auth.accounts.account import LOOK_SECONDS
+from lazulite.auth.bearer.jwks import ALGORITHMS, JWKS_BYTES_MAX, KEYS_MAX, FileKeys, JwksError, KeySet, parse_jwks
 from tests.tokens import CURVES, SigningKey, jwks, private_rsa, signing_key
 
 RSA = signing_key("rsa")
 RS = {"RS256", "RS384", "RS512"}
 PS = {"PS256", "PS384", "PS512"}
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+MEMBERS = st.sampled_from(["kty", "n", "e", "crv", "x", "y", "kid", "alg", "use", "key_ops"])
+ENTRIES = st.sampled_from([RSA.jwk(), signing_key("ec", "ES256").jwk(), {}])
+
+ONE, TWO = jwks(signing_key("one")), jwks(signing_key("two", "ES256"))
 
 
 def algorithms(*entries: SigningKey | dict[str, Any]) -> list[set[str]]:
@@ -129,15 +141,6 @@ def test_the_largest_set_is_taken() -> None:
     assert parse_jwks(text.ljust(JWKS_BYTES_MAX))
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=4,
-)
-MEMBERS = st.sampled_from(["kty", "n", "e", "crv", "x", "y", "kid", "alg", "use", "key_ops"])
-ENTRIES = st.sampled_from([RSA.jwk(), signing_key("ec", "ES256").jwk(), {}])
-
-
 @given(ENTRIES, st.dictionaries(MEMBERS, JSON | st.text("AQab-_=", max_size=40), max_size=3))
 def test_any_key_is_taken_or_left(entry: dict[str, Any], changes: dict[str, Any]) -> None:
     text = json.dumps({"keys": [entry | changes, RSA.jwk(kid="sound")]}).encode()
@@ -150,3 +153,76 @@ def test_any_key_is_taken_or_left(entry: dict[str, Any], changes: dict[str, Any]
 def test_any_bytes_are_a_set_or_an_error(text: bytes) -> None:
     with pytest.raises(JwksError):
         parse_jwks(text)
+
+
+class Fixture:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.now_s = 0.0
+        self.reports: list[str] = []
+        path.write_bytes(ONE)
+        self.source = FileKeys(path, self.reports.append, lambda: self.now_s)
+
+    async def current(self) -> KeySet:
+        self.now_s += LOOK_SECONDS
+        return await self.source.current()
+
+    def replace(self, content: bytes) -> None:
+        other = self.path.with_suffix(".new")
+        other.write_bytes(content)
+        other.rename(self.path)
+
+
+@pytest.fixture(name="file")
+def _file(tmp_path: Path) -> Fixture:
+    return Fixture(tmp_path / "keys.json")
+
+
+async def test_it_is_read_again_when_it_changes(file: Fixture) -> None:
+    assert await file.current() == parse_jwks(ONE)
+    file.replace(TWO)
+    assert await file.current() == parse_jwks(TWO)
+    assert file.reports == []
+
+
+async def test_it_is_not_looked_at_more_often_than_that(file: Fixture) -> None:
+    known = await file.current()
+    file.replace(TWO)
+    assert await file.source.current() is known
+    assert await file.source.renewed(known) == parse_jwks(TWO)
+
+
+async def test_the_same_keys_stay_the_same_object(file: Fixture) -> None:
+    known = await file.current()
+    file.replace(ONE + b"\n")
+    assert await file.current() is known
+
+
+@pytest.mark.parametrize("content", [b"", b"rubbish", b" " * (JWKS_BYTES_MAX + 1)])
+async def test_spoiled_it_leaves_the_keys_as_they_were(file: Fixture, content: bytes) -> None:
+    known = await file.current()
+    file.replace(content)
+    assert await file.current() is await file.current() is known
+    assert len(file.reports) == 1
+    assert file.reports[0].startswith(str(file.path))
+    assert file.reports[0].endswith("; the signing keys stay as they were")
+    file.replace(TWO)
+    assert await file.current() == parse_jwks(TWO)
+
+
+async def test_gone_it_leaves_the_keys_as_they_were(file: Fixture) -> None:
+    known = await file.current()
+    file.path.unlink()
+    assert await file.current() is await file.current() is known
+    assert file.reports == [f"cannot read {file.path}: No such file or directory; the signing keys stay as they were"]
+    file.replace(TWO)
+    assert await file.current() == parse_jwks(TWO)
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"keys":[]}'])
+def test_from_the_start_it_must_be_good(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "keys.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(JwksError, match=r"keys\.json"):
+        FileKeys(path, lambda _: None)

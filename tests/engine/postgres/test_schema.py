@@ -8,7 +8,6 @@ import pytest
 from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError, StoreUnusableError
 from lazulite.engine.postgres import schema
-from lazulite.engine.postgres.contents import tables
 from lazulite.engine.postgres.settings import PostgresSettings
 from tests.engine.postgres.conftest import Open, execute
 
@@ -28,10 +27,10 @@ async def test_a_process_that_meets_another_one_in_any_step_is_not_the_first(
 ) -> None:
     await open_engine().start()
     execute("DROP TABLE lazulite.content_windows, lazulite.contents")
-    monkeypatch.setattr(tables, "_TABLES", f"DO $$ BEGIN RAISE EXCEPTION SQLSTATE '{state}'; END $$")
+    monkeypatch.setattr(schema, "_CONTENT_TABLES", f"DO $$ BEGIN RAISE EXCEPTION SQLSTATE '{state}'; END $$")
     connection = await asyncpg.connect(settings.dsn)
     try:
-        await tables.add_tables(connection, citus=False, tuned=False)
+        await schema.add_content_tables(connection, citus=False, tuned=False)
     finally:
         await connection.close()
 

@@ -1,19 +1,28 @@
 """JSON Web Key Sets: the public keys that verify bearer tokens. Source: RFC 7517, RFC 7518 section 6.
 
 Invariants:
-- only the public members of asymmetric keys are read, so a shared secret in a set can verify nothing, and a private key
-  is used as its public half;
-- a key has the algorithms that it may verify, fixed by its type and its own `alg`, whatever a token asks for;
-- sets of the same keys are equal, however they were spelled.
+- Only the public members of asymmetric keys are read, so a shared secret in a set can verify nothing, and a private key
+  is used as its public half.
+- A key has the algorithms that it may verify, fixed by its type and its own `alg`, whatever a token asks for.
+- Sets of the same keys are equal, however they were spelled.
+- A key set in a file is read again when it changes. A file that becomes unreadable leaves the last good keys in force,
+  and that is reported once.
 """
 
 import json
+import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
+
+from lazulite.auth.accounts.account import LOOK_SECONDS
+from lazulite.auth.accounts.file_store import FileState, state_of
 
 JWKS_BYTES_MAX = 256 * 1024
 KEYS_MAX = 100
@@ -114,3 +123,64 @@ def _public_key(members: dict[str, str], algorithm: str) -> PublicKey | None:
     if isinstance(key, RSAPublicKey):
         return key if RSA_BITS_MIN <= key.key_size <= RSA_BITS_MAX else None
     return key if isinstance(key, EllipticCurvePublicKey) else None
+
+
+class FileKeys:
+    """The keys of a file. See `KeySource`.
+
+    Args:
+        path: the file, a JSON Web Key Set.
+        report: gets the reason, once for each bad state, if the file cannot be read.
+        monotonic: seconds that never step back.
+
+    Raises:
+        JwksError: the file cannot be read from the start.
+    """
+
+    def __init__(
+        self, path: Path, report: Callable[[str], None], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._report = report
+        self._monotonic = monotonic
+        self._look_again_s = monotonic() + LOOK_SECONDS
+        self._state, self._keys = self._read()
+
+    async def current(self) -> KeySet:
+        """Return the keys of the file as it is now, give or take `LOOK_SECONDS`."""
+        now_s = self._monotonic()
+        if now_s >= self._look_again_s:
+            self._look_again_s = now_s + LOOK_SECONDS
+            self._look()
+        return self._keys
+
+    async def renewed(self, known: KeySet) -> KeySet:  # noqa: ARG002 - of no use here: a look costs next to nothing
+        """Look at once."""
+        self._look()
+        return self._keys
+
+    def _look(self) -> None:
+        try:
+            state: FileState | None = state_of(os.stat(self._path))
+        except OSError:
+            state = None
+        if state == self._state:
+            return
+        self._state = state
+        try:
+            self._state, keys = self._read()
+        except JwksError as error:
+            self._report(f"{error}; the signing keys stay as they were")
+            return
+        if keys != self._keys:
+            self._keys = keys
+
+    def _read(self) -> tuple[FileState | None, KeySet]:
+        try:
+            with self._path.open("rb") as file:
+                state = state_of(os.fstat(file.fileno()))
+                return state, parse_jwks(file.read(JWKS_BYTES_MAX + 1))
+        except OSError as error:
+            raise JwksError(f"cannot read {self._path}: {error.strerror}") from None
+        except JwksError as error:
+            raise JwksError(f"{self._path}: {error}") from None

@@ -1,13 +1,20 @@
 """The tables in the database: created on first use, versioned, upgraded by the command `lazulite upgrade`.
 
-    rows        a row of the engine: its index key (see `keys`), the timestamp of its last commit (`stamp`), its value
-    partitions  a partition version row for each partition ever written (see `sql_statements`)
-    dropped     the dropped spaces that may not be empty yet (see `drops`)
-    store       metadata: `format`, the version of these tables
+    rows             a row of the engine: its index key (see `keys`), the timestamp of its last commit (`stamp`), its
+                     value
+    partitions       a partition version row for each partition ever written (see `sql_statements`)
+    dropped          the dropped spaces that may not be empty yet (see `drops`)
+    store            metadata: `format`, the version of these tables
+    contents         a head for each content: its owner, its length once it is sealed, its state, and since when
+    content_windows  its bytes: windows of at most 256 KiB, with the CRC-32 of each
 
-The tables of contents are added to them (see `contents.tables`). Older versions of this format know nothing of them.
+On Citus, rows and partitions are distributed by their partition key and colocated; the others are on every node, but
+for those of contents, which are distributed by the number of the content, so they are colocated.
 
-On Citus, rows and partitions are distributed by their partition key and colocated; the others are on every node.
+The tables of contents are added when a process first finds them missing. Older versions of this format know nothing of
+them. The state of a head is `open` while the content is written, `sealed` once it is durable, `kept` once a row refers
+to it, and `doomed` while it is deleted. Invariant: a window has a head. The foreign key rejects a window whose head was
+deleted meanwhile, and deletes the windows with their head.
 """
 
 from collections.abc import Callable
@@ -17,7 +24,6 @@ import asyncpg
 
 from lazulite.engine.contract import StoreUnusableError
 from lazulite.engine.postgres.connection import Connection, PrimaryConnector
-from lazulite.engine.postgres.contents.tables import add_tables
 from lazulite.engine.postgres.errors import ALREADY_MADE, database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
@@ -66,6 +72,40 @@ _LOCAL_GROUP = "SELECT groupid FROM pg_catalog.pg_dist_local_group"
 _UPGRADES: dict[int, str] = {}
 """By format: the statements that upgrade it to the next one."""
 
+_CONTENT_TABLES = """
+CREATE TABLE lazulite.contents (
+    space bigint NOT NULL,
+    content bigint NOT NULL,
+    partition bytea NOT NULL,
+    length bigint,
+    state text NOT NULL DEFAULT 'open',
+    since timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (space, content)
+);
+CREATE TABLE lazulite.content_windows (
+    space bigint NOT NULL,
+    content bigint NOT NULL,
+    number integer NOT NULL,
+    checksum bigint NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (space, content, number)
+);
+CREATE INDEX undecided_contents ON lazulite.contents (since) WHERE state <> 'kept'
+"""
+_CONTENT_TUNED = "ALTER TABLE lazulite.content_windows ALTER COLUMN data SET STORAGE EXTERNAL"
+"""Bytes of blobs are seldom compressible, and trying is slower than the disk."""
+_CONTENT_DISTRIBUTED = """
+SELECT create_distributed_table('lazulite.contents', 'content', colocate_with => 'none');
+SELECT create_distributed_table('lazulite.content_windows', 'content', colocate_with => 'lazulite.contents')
+"""
+_LINKED = """
+ALTER TABLE lazulite.content_windows ADD CONSTRAINT windows_have_a_head
+FOREIGN KEY (space, content) REFERENCES lazulite.contents (space, content) ON DELETE CASCADE
+"""
+_ARE_THERE = (
+    "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'lazulite' AND table_name = 'contents'"
+)
+
 
 class DatabaseKind(NamedTuple):
     """The kind of a database."""
@@ -111,7 +151,7 @@ async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
             f"the tables in the database are of format {found}, and this program needs {FORMAT}; once no older"
             " program serves from them, run lazulite upgrade --engine with the same database"
         )
-    await add_tables(connection, citus=kind.citus, tuned=kind.settings)
+    await add_content_tables(connection, citus=kind.citus, tuned=kind.settings)
 
 
 async def is_there(settings: PostgresSettings) -> bool:
@@ -190,3 +230,25 @@ async def _note(connection: Connection, version: int) -> None:
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         str(version),
     )
+
+
+async def add_content_tables(connection: Connection, *, citus: bool, tuned: bool) -> None:
+    """Create the tables, unless they are there.
+
+    Args:
+        connection: to a database that has the engine's tables.
+        citus: whether they are distributed.
+        tuned: whether the database has PostgreSQL's settings of storage.
+    """
+    if await connection.fetchval(_ARE_THERE):
+        return
+    try:
+        async with connection.transaction():
+            await connection.execute(_CONTENT_TABLES)
+            if tuned:
+                await connection.execute(_CONTENT_TUNED)
+            if citus:
+                await connection.execute(_CONTENT_DISTRIBUTED)
+            await connection.execute(_LINKED)
+    except ALREADY_MADE:
+        pass  # Another process was first; its transaction has ended, or this one would still wait for it.

@@ -1,4 +1,4 @@
-"""The statements on the tables of contents; see `tables`.
+"""The statements on the tables of contents; see `schema`.
 
 The times are those of the database, on Citus those of the content's node. A head is overdue after an hour in which it
 was neither touched, nor sealed, nor kept.

@@ -1,6 +1,6 @@
 """Contents in a database that several processes share.
 
-Invariants: see `engine.content.contract` and `tables`. A content that is neither kept nor referred to is undecided for
+Invariants: see `engine.content.contract` and `schema`. A content that is neither kept nor referred to is undecided for
 an hour of the database's time, whichever process wrote it. Then any process may delete it. A writer that seals within
 its hour has another one for the commit of its row.
 """
