@@ -2,7 +2,7 @@
 
 NAME may be several names with a plus between them, of variants too, which break no promise.
 Each mutation is a name and a function that changes the running program. A campaign that finds no problem in a mutated
-server proves nothing: tests, or reports in `docs/reports`, show that each campaign finds its own mutations.
+server proves nothing: tests show that each campaign finds its own mutations.
 """
 
 import sys
