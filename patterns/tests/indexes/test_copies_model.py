@@ -119,7 +119,7 @@ WRITERS: list[list[Values]] = [
 @pytest.mark.parametrize("values", WRITERS)
 def test_a_copy_is_that_of_the_entity_or_is_marked(values: Sequence[Values]) -> None:
     writers = [setting(PointerIndex, each) for each in values]
-    assert explore(start(), writers, never_old, faults=Faults(crashes=len(values))).ends_count > 10
+    assert explore(start(), writers, never_old).states_count > 10
 
 
 @pytest.mark.skipif("PATTERNS_CAMPAIGN" not in os.environ, reason="it takes minutes; set PATTERNS_CAMPAIGN")

@@ -102,7 +102,7 @@ SCENARIOS: list[list[tuple[EntityKey, str | None]]] = [
 def test_a_repair_takes_no_entity_from_its_list(writers: list[tuple[EntityKey, str | None]], container: str) -> None:
     processes = [writer(number, *each, container) for number, each in enumerate(writers, 1)]
     processes.append(auditor(IndexCheck, 600, container))
-    assert explore(start(container), processes, listed_in(container)).ends_count > 10
+    assert explore(start(container), processes, listed_in(container)).states_count > 10
 
 
 @PLACES

@@ -25,7 +25,7 @@ from lazulite_patterns.outcomes import Policy, Ring
 from lazulite_patterns.outcomes.retries import Attempts
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Identity, Written, write
-from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
+from lazulite_patterns_simulation import InvariantError, Simulation, World, explore
 from lazulite_patterns_simulation.world import Request
 
 from .test_unique import ANN, BOB, entries, entry, unique
@@ -201,7 +201,7 @@ def scenarios(kind: type[IndexCheck] = IndexCheck, grace: float = 600) -> list[S
 @pytest.mark.parametrize("number", range(7))
 def test_a_repair_makes_no_damage(number: int) -> None:
     world, processes, invariant = scenarios()[number]
-    assert explore(world, processes, invariant, faults=Faults(crashes=2)).ends_count > 10
+    assert explore(world, processes, invariant).states_count > 10
 
 
 @pytest.mark.parametrize(("kind", "grace"), [(IndexCheck, -1), (Careless, 600), (Impatient, 600)])

@@ -124,7 +124,7 @@ def scenarios(kind: type[PointerIndex]) -> list[tuple[World, list[Callable[[], P
 @pytest.mark.parametrize("number", range(5))
 def test_a_value_has_one_entity_at_every_instant(number: int) -> None:
     world, processes = scenarios(Modelled)[number]
-    assert explore(world, processes, unique, faults=Faults(crashes=2)).ends_count > 10
+    assert explore(world, processes, unique).states_count > 10
 
 
 @pytest.mark.parametrize("mutation", [Impatient, Hasty, Blind])
@@ -246,7 +246,7 @@ def registrations(kind: type[PointerIndex]) -> list[Callable[[], Protocol[object
 
 
 def test_a_claim_that_is_given_back_is_of_no_other_writer() -> None:
-    explored = explore(Timed(), registrations(Modelled), both_unique, faults=Faults(crashes=1, losses=1))
+    explored = explore(Timed(), registrations(Modelled), both_unique, faults=Faults(losses=1))
     assert explored.complete
 
 

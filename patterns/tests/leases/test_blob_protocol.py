@@ -17,7 +17,6 @@ from lazulite_patterns_simulation import (
     Crash,
     Fault,
     FaultAt,
-    Faults,
     InvariantError,
     Simulation,
     World,
@@ -100,8 +99,8 @@ def start() -> World:
 
 
 def test_no_holder_of_before_passes_in_any_interleaving() -> None:
-    assert explore(start(), [holder(BlobLeaseProtocol)] * 2, fenced, faults=Faults(crashes=2)).ends_count > 20
-    assert explore(World(), [holder(BlobLeaseProtocol)] * 2, fenced, faults=Faults(crashes=1)).ends_count > 20
+    assert explore(start(), [holder(BlobLeaseProtocol)] * 2, fenced).states_count > 20
+    assert explore(World(), [holder(BlobLeaseProtocol)] * 2, fenced).states_count > 20
 
 
 @pytest.mark.parametrize("mutation", [Lazy, Unconditional, Forgetful, Unguarded])

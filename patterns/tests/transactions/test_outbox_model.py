@@ -20,7 +20,7 @@ from lazulite_patterns.table.session import Session
 from lazulite_patterns.transactions.messages import TaskMessage
 from lazulite_patterns.transactions.outbox import Outbox, SideEffect
 from lazulite_patterns.transactions.task_queue import TaskQueue
-from lazulite_patterns_simulation import Faults, InvariantError, World, explore
+from lazulite_patterns_simulation import InvariantError, World, explore
 from lazulite_patterns_simulation.world import Request
 
 KEY = EntityKey("p", "jones")
@@ -99,7 +99,7 @@ def explored(kind: type[Modelled], world: World, seen: Callable[[World], None] =
         *(writer(outbox, "a"), writer(outbox, "bb")),
         *(worker, worker, clock),
     ]
-    return explore(world, processes, seen, faults=Faults(crashes=3), states_max=3_000_000).states_count
+    return explore(world, processes, seen, states_max=3_000_000).states_count
 
 
 def test_a_side_effect_happens_if_and_only_if_its_transaction_commits() -> None:

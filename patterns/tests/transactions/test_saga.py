@@ -26,7 +26,6 @@ from lazulite_patterns_simulation import (
     Crash,
     Fault,
     FaultAt,
-    Faults,
     InvariantError,
     Simulation,
     World,
@@ -75,7 +74,7 @@ def in_order(world: World) -> None:
 def explored(kind: Callable[[], Saga]) -> int:
     world, _ = World().perform(Send("q", TaskMessage("hire", "an-id", {}).text))
     worker: Callable[[], Protocol[object]] = lambda: work(kind()).handle_next(30)  # noqa: E731
-    return explore(world, [worker] * 2, in_order, faults=Faults(crashes=2)).states_count
+    return explore(world, [worker] * 2, in_order).states_count
 
 
 def test_steps_are_done_in_order_and_none_is_forgotten() -> None:

@@ -1,13 +1,24 @@
 """A model checker: every interleaving of several protocols, with crashes, lost answers, late requests and deadlines.
 
 Invariants: a protocol is deterministic in the answers that it gets, so a process is its list of answers. A state is the
-world, these lists, the requests that have not arrived, and what may still go wrong. Two states are the same only if all
-of that is equal, to the type and the age of each value. A state that was seen is not explored again.
+world, these lists, the requests that have not arrived, and what may still go wrong. Worlds and lists are the same only
+if they are equal, to the type and the age of each value.
+
+A state is not explored if another one covers it, which has all that may come after it:
+
+- A process that crashed takes no more steps. Each interleaving begins with one in which that process goes on later. So
+  every crash is explored, at every step and of any number of processes, though none is a step of its own.
+- A process that ended is like any other that ended, whatever it got.
+- More faults may happen if more are left. A request that has not arrived may never arrive.
+- A conditional request that has not arrived is forgotten when its row has another ETag: no ETag is used again.
+
+An invariant sees a world, so it is called once for each world.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import ge
 from typing import NamedTuple, TypeAlias
 
 from lazulite_patterns.effects.ambient import Draw, Gather, NewId, Now, Sleep, UtcNow
@@ -42,22 +53,20 @@ PAUSE_SECONDS = 61.0
 
 
 class Faults(NamedTuple):
-    """What may go wrong in one exploration: how often each kind of fault happens, at most.
+    """What may go wrong in one exploration beside crashes: how often each kind of fault happens, at most.
 
     Attributes:
-        crashes: processes that end before one of their effects.
         losses: requests that are done, and whose answers do not arrive.
         lates: requests that the process takes for lost, and that arrive at any later instant.
         pauses: requests whose answers take `PAUSE_SECONDS`, so that deadlines pass.
     """
 
-    crashes: int = 0
     losses: int = 0
     lates: int = 0
     pauses: int = 0
 
 
-ONE_CRASH = Faults(crashes=1)
+NO_FAULTS = Faults()
 
 
 class Move(NamedTuple):
@@ -83,35 +92,25 @@ class Step(NamedTuple):
 
 _START = 0
 """The history of a process that got no answer yet."""
-_CRASHED = -1
-"""The history of a process that crashed."""
-
-
-class _Late(NamedTuple):
-    """A request that has not arrived: that of a process after a history."""
-
-    process: int
-    history: int
-    effect: Request
+_OVER = -1
+"""The history of a process that ended."""
 
 
 class _State(NamedTuple):
-    world: World
+    """Where an exploration is. Worlds, histories and requests are numbers of what `_Known` keeps."""
+
+    world: int
     histories: tuple[int, ...]
-    """What each process got so far, by the number of that history."""
+    """What each process got so far."""
     left: Faults
     """What may still go wrong."""
-    late: tuple[_Late, ...] = ()
+    late: tuple[int, ...] = ()
+    """The requests that have not arrived, in the order of their numbers."""
 
-    @property
-    def key(self) -> object:
-        """What tells this state from others."""
-        return (
-            self.world.state,
-            self.histories,
-            self.left,
-            frozenset((each.process, each.history) for each in self.late),
-        )
+    def covers(self, other: "_State") -> bool:
+        """Tell whether all that may come after another state with the same world and histories may come here, too."""
+        enough = all(map(ge, self.left, other.left))
+        return enough and (self.late == other.late or Counter(self.late) >= Counter(other.late))
 
 
 class Explored(NamedTuple):
@@ -142,7 +141,7 @@ def explore(
     processes: Sequence[Process],
     invariant: Callable[[World], None],
     *,
-    faults: Faults = ONE_CRASH,
+    faults: Faults = NO_FAULTS,
     states_max: int = 1_000_000,
     partial: bool = False,
 ) -> Explored:
@@ -160,28 +159,33 @@ def explore(
         InvariantError: the invariant does not hold.
         RuntimeError: there are more states: what was not explored is not known.
     """
-    known = _Histories(processes)
-    seen: set[object] = set()
-    start = _State(world, (_START,) * len(processes), faults)
-    stack: list[tuple[_State, _Path]] = [(start, None)]
-    ends = 0
+    known = _Known(processes)
+    explored: dict[tuple[int, tuple[int, ...]], list[_State]] = {}
+    checked: set[int] = set()
+    begin = tuple(known.canonical(number, _START) for number in range(len(processes)))
+    stack: list[tuple[_State, _Path]] = [(_State(known.world(world), begin, faults), None)]
+    count = ends = 0
     while stack:
         state, path = stack.pop()
-        if state.key in seen:
+        alike = explored.setdefault(state[:2], [])
+        if any(each.covers(state) for each in alike):
             continue
-        if len(seen) == states_max:
+        if count == states_max:
             if partial:
-                return Explored(len(seen), ends, complete=False)
+                return Explored(count, ends, complete=False)
             raise RuntimeError(f"more than {states_max} states")
-        seen.add(state.key)
-        try:
-            invariant(state.world)
-        except AssertionError as error:
-            raise InvariantError(_moves(path), error) from error
+        alike.append(state)
+        count += 1
+        if state.world not in checked:
+            checked.add(state.world)
+            try:
+                invariant(known.worlds[state.world])
+            except AssertionError as error:
+                raise InvariantError(_moves(path), error) from error
         following = [(after, (move, path)) for move, after in _following(state, known)]
-        stack += following
+        stack += reversed(following)
         ends += not following
-    return Explored(len(seen), ends)
+    return Explored(count, ends)
 
 
 _Path: TypeAlias = "tuple[Move, _Path] | None"
@@ -199,100 +203,153 @@ _DEFECTS = (AssertionError, AttributeError, LookupError, NameError, TypeError)
 """Errors of a program, which no protocol raises on purpose: they must not pass for the end of a process."""
 
 
-def _following(state: _State, known: "_Histories") -> Iterator[tuple[Move, _State]]:
+def _following(state: _State, known: "_Known") -> Iterator[tuple[Move, _State]]:
     """Yield the states after one step of a process, after each fault of it, and after the arrival of a late request."""
     left = state.left
     for number, history in enumerate(state.histories):
-        if history == _CRASHED or (effect := known.next_effect(number, history)) is None:
+        if history == _OVER:
             continue
-        world, step = _performed(state.world, effect)
-        one = _Following(state, known, number, history, effect)
-        yield one.by("done", world, step)
-        if left.crashes:
-            yield one.by("crash", state.world, None, left._replace(crashes=left.crashes - 1))
+        effect, world, step = known.performed(state.world, number, history)
+
+        def by(
+            what: str,
+            world: int,
+            step: Step,
+            left: Faults,
+            late: tuple[int, ...] = state.late,
+            number: int = number,
+            history: int = history,
+            effect: Request = effect,
+        ) -> tuple[Move, _State]:
+            own = known.extended(number, history, step)
+            histories = (*state.histories[:number], own, *state.histories[number + 1 :])
+            return Move(number, what, effect), _State(world, histories, left, known.alive(world, late))
+
+        yield by("done", world, step, left)
         if left.pauses:
-            paused = step._replace(paused=True)
-            yield one.by("pause", world, paused, left._replace(pauses=left.pauses - 1))
-        if not isinstance(effect, _WRITES):
-            continue
-        if left.losses and step.error is None:
-            yield one.by("loss", world, _LOST, left._replace(losses=left.losses - 1))
-        if left.lates:
-            yield one.by("late", state.world, _LOST, left._replace(lates=left.lates - 1))
-    for index, late in enumerate(state.late):
-        world, _ = _performed(state.world, late.effect)
+            yield by("pause", world, step._replace(paused=True), left._replace(pauses=left.pauses - 1))
+        if isinstance(effect, _WRITES):
+            if left.losses and step.error is None:
+                yield by("loss", world, _LOST, left._replace(losses=left.losses - 1))
+            if left.lates:
+                late = tuple(sorted((*state.late, known.request(number, effect))))
+                yield by("late", state.world, _LOST, left._replace(lates=left.lates - 1), late)
+    for index, request in enumerate(state.late):
+        number, effect = known.requests[request]
         others = (*state.late[:index], *state.late[index + 1 :])
-        yield Move(late.process, "arrives", late.effect), state._replace(world=world, late=others)
+        world = known.arrived(state.world, request)
+        yield Move(number, "arrives", effect), state._replace(world=world, late=known.alive(world, others))
 
 
 _LOST = Step(None, ResultUnknown("the answer did not arrive"))
 
 
-@dataclass(frozen=True)
-class _Following:
-    """Makes the states that follow one by the next effect of one process."""
-
-    state: _State
-    known: "_Histories"
-    number: int
-    history: int
-    effect: Request
-
-    def by(self, what: str, world: World, step: Step | None, left: Faults | None = None) -> tuple[Move, _State]:
-        """Return a move and the state after it; the process crashed if it got no step."""
-        own = _CRASHED if step is None else self.known.extended(self.number, self.history, step)
-        histories = (*self.state.histories[: self.number], own, *self.state.histories[self.number + 1 :])
-        late = self.state.late
-        if what == "late":
-            late = (*late, _Late(self.number, self.history, self.effect))
-        return Move(self.number, what, self.effect), _State(world, histories, left or self.state.left, late)
-
-
-class _Histories:
-    """Numbers each list of answers of each process, and keeps what the process asks for after it."""
+class _Known:
+    """Numbers worlds, histories and late requests, and keeps what each step led to."""
 
     def __init__(self, processes: Sequence[Process]) -> None:
+        self.worlds: list[World] = []
+        self.requests: list[tuple[int, Request]] = []
         self._processes = processes
-        self._steps: list[tuple[Step, ...]] = [()]
         self._numbers: dict[object, int] = {}
+        self._steps: list[tuple[Step, ...]] = [()]
         self._effects: dict[tuple[int, int], Request | None] = {}
+        self._running: dict[tuple[int, int], _Running] = {}
+        self._performed: dict[tuple[int, int, int], tuple[Request, int, Step]] = {}
+        self._arrived: dict[tuple[int, int], int] = {}
 
-    def next_effect(self, number: int, history: int) -> Request | None:
-        """Return what a process asks for; None if it ended."""
-        if (number, history) not in self._effects:
-            self._effects[number, history] = _next_effect(self._processes[number], self._steps[history], number)
-        return self._effects[number, history]
+    def world(self, world: World) -> int:
+        """Return the number of a world."""
+        number = self._numbers.setdefault(("world", world.state), len(self.worlds))
+        if number == len(self.worlds):
+            self.worlds.append(world)
+        return number
+
+    def request(self, process: int, effect: Request) -> int:
+        """Return the number of a request that has not arrived."""
+        number = self._numbers.setdefault(("request", frozen(effect)), len(self.requests))
+        if number == len(self.requests):
+            self.requests.append((process, effect))
+        return number
+
+    def alive(self, world: int, late: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the requests that may still change something."""
+        return tuple(each for each in late if not self.worlds[world].is_void(self.requests[each][1]))
+
+    def arrived(self, world: int, request: int) -> int:
+        """Return the world after the arrival of a late request."""
+        if (world, request) not in self._arrived:
+            self._arrived[world, request] = self.world(_performed(self.worlds[world], self.requests[request][1])[0])
+        return self._arrived[world, request]
+
+    def performed(self, world: int, number: int, history: int) -> tuple[Request, int, Step]:
+        """Return what a process asks for, the world after it, and what the process gets."""
+        key = (world, number, history)
+        if key not in self._performed:
+            effect = self._next(number, history)
+            assert effect is not None
+            after, step = _performed(self.worlds[world], effect)
+            self._performed[key] = effect, self.world(after), step
+        return self._performed[key]
+
+    def canonical(self, number: int, history: int) -> int:
+        """Return the number of a history; one number for all histories of processes that ended."""
+        return _OVER if self._next(number, history) is None else history
 
     def extended(self, number: int, history: int, step: Step) -> int:
         """Return the number of a history with one more answer."""
-        key = (number, history, step.paused, frozen(step.answer) if step.error is None else _error_key(step.error))
+        answer = frozen(step.answer) if step.error is None else _error_key(step.error)
+        key = ("history", number, history, step.paused, answer)
         if key not in self._numbers:
-            self._numbers[key] = len(self._steps)
+            self._numbers[key] = following = len(self._steps)
             self._steps.append((*self._steps[history], step))
-        return self._numbers[key]
+            if (running := self._running.pop((number, history), None)) is not None:
+                self._keep(number, following, running, (step,))
+        return self.canonical(number, self._numbers[key])
+
+    def _next(self, number: int, history: int) -> Request | None:
+        """Return what a process asks for after a history; None if it ended."""
+        if (number, history) not in self._effects:
+            self._keep(number, history, _Running(self._processes[number], number), self._steps[history])
+        return self._effects[number, history]
+
+    def _keep(self, number: int, history: int, running: "_Running", steps: Sequence[Step]) -> None:
+        for step in steps:
+            running.go_on(step)
+        self._effects[number, history] = running.effect
+        if running.effect is not None:
+            self._running[number, history] = running
 
 
-def _next_effect(process: Process, answers: tuple[Step, ...], number: int) -> Request | None:
-    """Return the effect that a process asks for after these answers; None if it ended."""
-    protocol = _flat(process())
-    ambient = _Ambient(number)
-    try:
-        effect: Effect[object] = protocol.send(None)
-        remaining = iter(answers)
-        while True:
-            if isinstance(effect, _REQUESTS):
-                step = next(remaining, None)
-                if step is None:
-                    protocol.close()
-                    return effect
-                ambient.seconds += PAUSE_SECONDS * step.paused
-                effect = protocol.send(step.answer) if step.error is None else protocol.throw(_raised(step.error))
-            else:
-                effect = protocol.send(ambient.answer(effect))
-    except _DEFECTS:
-        raise
-    except Exception:  # noqa: BLE001 - the process ended by an error, such as a conflict.
-        return None
+class _Running:
+    """A process that got some answers. Another one after the same answers begins at the start."""
+
+    def __init__(self, process: Process, number: int) -> None:
+        self.effect: Request | None = None
+        self._ambient = _Ambient(number)
+        self._protocol = _flat(process())
+        self._until_request(lambda: self._protocol.send(None))
+
+    def go_on(self, step: Step) -> None:
+        """Give the process the answer to its request."""
+        self._ambient.seconds += PAUSE_SECONDS * step.paused
+        error = step.error
+        if error is None:
+            self._until_request(lambda: self._protocol.send(step.answer))
+        else:
+            self._until_request(lambda: self._protocol.throw(_raised(error)))
+
+    def _until_request(self, go_on: Callable[[], Effect[object]]) -> None:
+        self.effect = None
+        try:
+            effect = go_on()
+            while not isinstance(effect, _REQUESTS):
+                effect = self._protocol.send(self._ambient.answer(effect))
+            self.effect = effect
+        except _DEFECTS:
+            raise
+        except Exception:  # noqa: BLE001 - the process ended, or an error such as a conflict ended it.
+            return
 
 
 def _flat(protocol: Protocol[object]) -> Protocol[object]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import NamedTuple
 
-from lazulite_patterns.effects.blobs import BlobEffect, BlobFacts
+from lazulite_patterns.effects.blobs import BlobDelete, BlobEffect, BlobFacts, BlobPut
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.queues import Message, QueueEffect
 from lazulite_patterns.effects.tables import (
@@ -96,6 +96,17 @@ class World:
             changed[place] = _Row(_written(operation, row), row.writes + 1)
             etags.append("" if operation.kind is Kind.DELETE else changed[place].etag)
         return World(changed, self._queues, self._containers), etags[0] if isinstance(effect, Write) else tuple(etags)
+
+    def is_void(self, effect: Request) -> bool:
+        """Tell whether a request will be rejected at any time: it requires an ETag that is another one now."""
+        if isinstance(effect, BlobPut | BlobDelete):
+            found = {each.name: each.etag for each in self.blobs(effect.container)}
+            return effect.etag not in {None, found.get(effect.name)}
+        if not isinstance(effect, Write | Batch):
+            return False
+        operations = (effect.operation,) if isinstance(effect, Write) else effect.operations
+        rows = [(each.etag, self._rows.get((effect.table, each.key), _NEVER_WRITTEN)) for each in operations]
+        return any(etag is not None and (row.properties is None or etag != row.etag) for etag, row in rows)
 
     def entity(self, table: str, key: EntityKey) -> Stored | None:
         """Return one entity; None if it is absent."""
