@@ -16,7 +16,7 @@ from company.model import CONTAINER, Employee, FormerEmployee, former_staff, sta
 from lazulite_patterns import EntityKey, Move, Tasks
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
-from lazulite_patterns.effects.tables import Write
+from lazulite_patterns.effects.tables import Batch
 
 KEY = EntityKey("Sales", "000100")
 QUEUE = "company-archive"
@@ -32,7 +32,7 @@ class Killed:
 
     def after(self, effect: Effect[object]) -> None:
         """End the process at once: nothing is cleaned up."""
-        if isinstance(effect, Write) and effect.table == "FormerStaff":
+        if isinstance(effect, Batch) and effect.table == "FormerStaff":
             os._exit(KILLED)
 
 

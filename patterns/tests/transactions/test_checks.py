@@ -16,12 +16,12 @@ from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, perform
 from lazulite_patterns.effects.failpoints import Crash
-from lazulite_patterns.effects.tables import EntityKey, Read, Write
+from lazulite_patterns.effects.tables import Batch, EntityKey, Read
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Move, Saga, Step
-from lazulite_patterns.transactions.checks import IN_BOTH, NOT_DONE, SagaCheck
+from lazulite_patterns.transactions.checks import LEFT, NOT_DONE, NOT_MOVED, SagaCheck
 from lazulite_patterns.transactions.tasks import Tasks
 
 from ..declared import indexed
@@ -40,7 +40,7 @@ class Killed:
     def before(self, effect: Effect[object]) -> None: ...
 
     def after(self, effect: Effect[object]) -> None:
-        if isinstance(effect, Write) and effect.table == self._table and effect.operation.key.row_key == KEY.row_key:
+        if isinstance(effect, Batch) and effect.table == self._table:
             raise Crash
 
 
@@ -79,7 +79,7 @@ def test_a_move_whose_message_is_lost_is_found_and_repeated(
     with stopped(queue_client, move, target_client) as tasks:
         assert current.get(KEY) == JONES
         (young,) = audit(tasks, repair=True)
-        assert (young.kind, young.key, young.repaired) == (IN_BOTH, KEY, False), "its worker may be at work"
+        assert (young.kind, young.key, young.repaired) == (NOT_MOVED, KEY, False), "its worker may be at work"
         (found,) = audit(tasks, repair=True, grace_seconds=-1)
         assert found.repaired
         assert (current.get(KEY), len(list(target_client.query_entities("RowKey eq '1'")))) == (None, 1)
@@ -98,6 +98,21 @@ def test_an_entity_that_was_put_back_or_changed_is_no_rest_of_a_move(
         current.insert(JONES)
         assert list(audit(tasks)) == [], "it was written after its copy"
         current.update(KEY, lambda each: replace(each, email="new"))
+        assert list(audit(tasks)) == []
+
+
+def test_an_inbox_row_without_a_source_is_found_and_deleted(
+    move: Move[Employee], table_client: TableClient, target_client: TableClient, queue_client: QueueClient
+) -> None:
+    current = indexed(Employee, [Index("email", "email", within_partition=True)], lambda: Table(table_client, Employee))
+    current.insert(JONES)
+    with stopped(queue_client, move, target_client) as tasks:
+        current.delete(KEY)
+        (young,) = audit(tasks, repair=True)
+        assert (young.kind, young.repaired) == (LEFT, False)
+        (found,) = audit(tasks, repair=True, grace_seconds=-1)
+        assert found.repaired
+        assert [each["RowKey"] for each in target_client.query_entities("PartitionKey ne 'x'", select="RowKey")]
         assert list(audit(tasks)) == []
 
 

@@ -13,13 +13,16 @@ from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 from lazulite_patterns import Column, Index, column, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
-from lazulite_patterns.effects.effect import Protocol
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.effect import Effect, Protocol
+from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
-from lazulite_patterns.effects.tables import EntityKey
+from lazulite_patterns.effects.tables import Batch, EntityKey, Stored
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Absent, Conflict, Policy
 from lazulite_patterns.table.table import Table
-from lazulite_patterns.transactions import Move, TaskMessage
+from lazulite_patterns.transactions import Move
+from lazulite_patterns.transactions.moving import Mark
 from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault
@@ -75,23 +78,27 @@ def test_every_fault_of_a_move(
             latest = int(str(moved["Version"]))
         if started or moved is not None:
             # The message is delivered again; here by another one, as the first is hidden for its time.
-            again = TaskMessage("archive", str(_mark(table_client, keys[-1])), list(keys[-1]))
+            again = archive.message(keys[-1], _mark(table_client, keys[-1]))
             run(work.send(again), NoFailpoints())
             run(work.drain(30, 1), NoFailpoints())
             moved = former.get(keys[-1])
             assert moved is not None
             assert (current.get(keys[-1]), moved["Version"]) == (None, latest)
+            assert len(list(target_client.query_entities("PartitionKey eq 'p'"))) == len(
+                list(former.where(scan=True))
+            ), "no inbox row"
         else:
             assert left is not None, "a move that was not started changes nothing"
         queue_client.clear_messages()
 
-    assert sum(1 for _ in every_fault(attempt, rival)) == 7 * (3 + 6), "the start has three requests, a worker six"
+    assert sum(1 for _ in every_fault(attempt, rival)) == 7 * (3 + 8), "the start has three requests, a worker eight"
 
 
-def _mark(client: TableClient, key: EntityKey) -> str:
-    """Return the id of the move: the first write after the insert."""
+def _mark(client: TableClient, key: EntityKey) -> Mark:
+    """Return the mark of the source; one that no source has if it is gone."""
     found = next(iter(client.query_entities(f"PartitionKey eq 'p' and RowKey eq '{key.row_key}'")), None)
-    return "moved" if found is None else str(found["_Op"]).removeprefix("^").split()[1]
+    mark = None if found is None else Mark.of(Stored({**found}, ""))
+    return Mark("archive", "moved", "p") if mark is None else mark
 
 
 def employees(source: TableClient, target: TableClient) -> tuple[Table[Employee], Table[Employee], Move[Employee]]:
@@ -204,7 +211,76 @@ def test_wrong_moves_are_rejected(table_client: TableClient, target_client: Tabl
     with pytest.raises(ValueError, match="the same"):
         Move("archive", source=current, target=Table(table_client, Bag))
     with pytest.raises(ValueError, match="no marks"):
-        Move("archive", source=Table(table_client, Bag, policy=Policy(marks=0)), target=Table(target_client, Bag))
+        Move("archive", source=current, target=Table(target_client, Bag, policy=Policy(marks=0)))
     elsewhere = TableClient("http://127.0.0.1:1/other?sig=none", table_client.table_name)
     with pytest.raises(ValueError, match="different accounts"):
         Move("archive", source=current, target=Table(elsewhere, Bag))
+
+
+def test_a_second_start_is_the_same_move_and_another_one_waits(
+    table_client: TableClient, target_client: TableClient, queue_client: QueueClient
+) -> None:
+    current, former, archive = employees(table_client, target_client)
+    other: Move[Employee] = Move("legal", source=current, target=former)
+    jones = Employee("Sales", "1", "a@b")
+    current.insert(jones)
+    with Tasks(queue_client, [archive, other]) as tasks:
+        assert tasks.start(archive, jones) == tasks.start(archive, EntityKey("Sales", "1"))
+        with pytest.raises(Conflict, match="the move archive is under way"):
+            tasks.start(other, jones)
+        read = current.get(jones)
+        assert read is not None
+        current.update(jones, lambda each: Employee(each.department, each.id, "new"))
+        with pytest.raises(Conflict):
+            tasks.start(archive, read)
+        assert tasks.drain() == 2
+    assert former.get(jones) == Employee("Sales", "1", "new")
+
+
+def test_what_a_reader_deletes_while_the_entity_is_in_both_tables_stays_deleted(
+    table_client: TableClient, target_client: TableClient, queue_client: QueueClient
+) -> None:
+    current, former, archive = employees(table_client, target_client)
+    jones = Employee("Sales", "1", "a@b")
+    current.insert(jones)
+
+    class Reader:
+        """Deletes the copy as soon as it is there; then the worker's answer is lost."""
+
+        def before(self, effect: Effect[object]) -> None: ...
+
+        def after(self, effect: Effect[object]) -> None:
+            if isinstance(effect, Batch) and former.delete(jones):
+                raise ResultUnknown("lost")
+
+    with Tasks(queue_client, [archive], ambient=Ambient(failpoints=Reader())) as tasks:
+        tasks.start(archive, jones)
+        assert tasks.drain() == 1
+    assert (current.get(jones), former.get(jones)) == (None, None)
+    assert list(target_client.list_entities()) == [], "the inbox row is gone, too"
+
+
+def test_an_entity_that_was_changed_in_both_tables_stays_in_both(
+    table_client: TableClient, target_client: TableClient, queue_client: QueueClient
+) -> None:
+    current, former, archive = employees(table_client, target_client)
+    jones = Employee("Sales", "1", "a@b")
+    current.insert(jones)
+
+    class Writers:
+        """Change the source, and delete the copy, as soon as it is there."""
+
+        def before(self, effect: Effect[object]) -> None: ...
+
+        def after(self, effect: Effect[object]) -> None:
+            if isinstance(effect, Batch) and former.delete(jones):
+                current.update(jones, lambda each: Employee(each.department, each.id, "new"))
+
+    with Tasks(queue_client, [archive], max_dequeue=1, ambient=Ambient(failpoints=Writers())) as tasks:
+        tasks.start(archive, jones)
+        tasks.drain()
+        assert tasks.poison.get_queue_properties().approximate_message_count == 1
+        tasks.poison.delete_queue()
+    assert (current.get(jones), former.get(jones)) == (Employee("Sales", "1", "new"), None)
+    assert list(former.where(scan=True)) == [], "no query returns the inbox row"
+    assert len(list(target_client.list_entities())) == 1

@@ -6,7 +6,9 @@ from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.rows_read import attach_row
-from lazulite_patterns.outcomes.ring import RING
+from lazulite_patterns.outcomes.ring import MOVING, RING
+
+_HIDDEN = frozenset({RING, MOVING})
 
 
 class Bag(dict[str, object]):
@@ -40,14 +42,14 @@ class Bags:
         """
         key = self.key(entity)
         given = {**entity} if isinstance(entity, Mapping) else {}
-        properties = {name: value for name, value in given.items() if value is not None and name != RING}
+        properties = {name: value for name, value in given.items() if value is not None and name not in _HIDDEN}
         limits.check_key("Bag", key)
         limits.check(f"{key.partition_key}/{key.row_key}", properties)
         return properties
 
     def decode(self, stored: Stored) -> Bag:
-        """Return the bag of a row, without the ids of writes."""
-        bag = Bag({name: value for name, value in stored.properties.items() if name != RING})
+        """Return the bag of a row, without what the library keeps of writes and moves."""
+        bag = Bag({name: value for name, value in stored.properties.items() if name not in _HIDDEN})
         attach_row(bag, stored)
         return bag
 
@@ -57,7 +59,7 @@ class Bags:
 
     def absent(self, names: frozenset[str]) -> frozenset[str]:
         """Return those of some names that no bag has as a property."""
-        return names & (limits.SYSTEM | {RING})
+        return names & (limits.SYSTEM | _HIDDEN)
 
     def partial(self, key: EntityKey, given: Mapping[str, object]) -> dict[str, object]:
         """Return some properties of a bag.

@@ -14,14 +14,14 @@ from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
 from lazulite_patterns.keys.codecs import Choices, Integers
 from lazulite_patterns.keys.components import Component, of_type
 from lazulite_patterns.keys.layout import Layout
-from lazulite_patterns.outcomes.ring import BIRTH, RING
+from lazulite_patterns.outcomes.ring import KEPT
 
 E = TypeVar("E")
 TYPE = "_Type"
 """The property with the name of an entity's class."""
 VERSION = "_Version"
 """The property with the version of an entity's class; 1 if it is absent."""
-RESERVED = frozenset({*limits.SYSTEM, TYPE, VERSION, RING, BIRTH})
+RESERVED = frozenset({*limits.SYSTEM, TYPE, VERSION, *KEPT})
 
 Upgrade = Callable[[dict[str, object]], dict[str, object]]
 """Takes the properties of one version, and returns those of the next one."""

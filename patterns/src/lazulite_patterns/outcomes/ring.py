@@ -8,6 +8,10 @@ from lazulite_patterns.filters import literal_text
 RING = "_Op"
 BIRTH = "_Born"
 """The property of an entity with indexes that has the id of its insert."""
+MOVING = "_Moving"
+"""The property of an entity whose move was started: which one, and to which partition."""
+KEPT = frozenset({RING, BIRTH, MOVING})
+"""The properties that the library keeps in rows of entities, and that no entity shows."""
 _BIRTH = "^"
 NO_ID = "0" * 16
 """A text as long as an id."""
@@ -53,5 +57,5 @@ def _comparable(properties: Mapping[str, object]) -> dict[str, str]:
     return {
         name: literal_text(value)
         for name, value in properties.items()
-        if value is not None and name not in {RING, BIRTH, "PartitionKey", "RowKey"}
+        if value is not None and name not in KEPT | {"PartitionKey", "RowKey"}
     }

@@ -161,16 +161,16 @@ def _marked(planned: Planned, operation_id: str, marks: int) -> Planned:
 
 
 def _decided(table: str, marked: tuple[Planned, ...], operation_id: str, attempts: Attempts) -> Protocol[Verdict]:
-    """Read what tells: the first row that is written conditionally, or else written; all rows if all are deleted."""
+    """Read what tells: a row that is written conditionally, or else written; all rows if all are deleted."""
     probes = [each for each in marked if each.operation.kind is not Kind.DELETE]
     probe = next((each for each in probes if each.conditional), probes[0] if probes else None)
     try:
         if probe is not None:
             found = yield from read(Read(table, probe.operation.key), attempts)
             decided = verdict(probe, operation_id, found)
-            others = [each for each in probes if each.operation.kind is Kind.INSERT and each is not probe]
+            others = [each for each in probes if each.conditional and each is not probe]
             if decided in {Verdict.NOT_APPLIED, Verdict.UNKNOWN} and others:
-                # All rows of a transaction tell the same, and one that it inserted may be there still.
+                # All rows of a transaction tell the same, and one of them may still be as it was written.
                 rows = yield from _rows(table, others, attempts)
                 done = any(verdict(each, operation_id, row) is Verdict.DONE for each, row in rows)
                 return Verdict.DONE if done else decided

@@ -13,6 +13,7 @@ from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
 from lazulite_patterns.outcomes.grace import age_seconds
+from lazulite_patterns.table.inbox import is_inbox
 
 UNREADABLE = "row that no class of the table can read"
 
@@ -33,7 +34,7 @@ class RowCheck:
     def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
         """Return a finding if the row cannot be read."""
         findings = []
-        if all(each.matches(row.properties) for each in self.hidden):
+        if not is_inbox(row.key.row_key) and all(each.matches(row.properties) for each in self.hidden):
             try:
                 self.kinds.decode(row)
             except EntityFormatError as error:

@@ -88,7 +88,7 @@ class IndexedSession(Session[E]):
         }
         written = yield from self.pointers.change_all(changes, known={each.key: each for each in known}, joined=joined)
         assert written is not None, "a delete of an absent entity raises Absent"
-        return Written(written.etags[: len(planned)], written.operation_id)
+        return Written(written.etags[: len(planned) + len(joined.planned)], written.operation_id)
 
     def _change(self, planned: Planned, number: int | None) -> Change:
         """Return a write as a function of the row that is there, which raises as the service would."""

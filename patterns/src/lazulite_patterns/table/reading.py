@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import reduce
 from operator import and_
 from typing import Generic, NamedTuple, TypeVar
@@ -16,9 +16,11 @@ from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.filters import Compare, Filter
 from lazulite_patterns.keys.characters import utf16_order
 from lazulite_patterns.outcomes.retries import Policy, begin, read
+from lazulite_patterns.table.inbox import is_inbox
 from lazulite_patterns.table.plan import Plan, Reads
 
 T = TypeVar("T")
+_ROW = "RowKey"
 TOP_MAX = 1000
 """The most entities of a page of the service."""
 
@@ -35,12 +37,22 @@ class Items(NamedTuple, Generic[T]):
 
 
 def fetch(table: str, query: Plan, policy: Policy, top: int | None, go_on: Continuation | None) -> Protocol[Found]:
-    """Read one page of the service, which may be short or empty."""
-    effect = Page(table, query.filter, query.select, top, go_on)
+    """Read one page of the service, which may be short or empty. Rows of moves are left out."""
+    added = {_ROW} if query.select and _ROW not in query.select else set[str]()
+    effect = Page(table, query.filter, (*query.select, *added), top, go_on)
     found = yield from read(effect, (yield from begin(policy)))
-    if query.accepts is None:
-        return found
-    return found._replace(entities=tuple(filter(query.accepts, found.entities)))
+    accepts = query.accepts
+    rows = [
+        row for row in found.entities if not is_inbox(str(row.properties[_ROW])) and (accepts is None or accepts(row))
+    ]
+    return found._replace(entities=tuple(_without(row, added) for row in rows))
+
+
+def _without(row: Stored, names: Set[str]) -> Stored:
+    """Return a row without properties that were read though nobody asked for them."""
+    if not names:
+        return row
+    return row._replace(properties={name: value for name, value in row.properties.items() if name not in names})
 
 
 def check_size(size: int) -> None:

@@ -19,10 +19,11 @@ from lazulite_patterns.filters import Filter, in_range
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import NO_ID, RING, Ring
+from lazulite_patterns.outcomes.ring import MOVING, NO_ID, RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 from lazulite_patterns.table.check import RowCheck
+from lazulite_patterns.table.inbox import INBOX, is_inbox
 from lazulite_patterns.table.outbox import OUTBOX, OUTBOX_ROWS, OutboxCheck
 
 E = TypeVar("E")
@@ -152,6 +153,8 @@ class Session(Generic[E]):
         """Write entities of one partition. `known` are rows that were read for it, `joined` what is written, too."""
         if self.outbox and any(each.operation.key.row_key in OUTBOX_ROWS for each in planned):
             raise EntityValueError(f"row keys that begin with {OUTBOX}! are those of the outbox")
+        if any(is_inbox(each.operation.key.row_key) for each in planned):
+            raise EntityValueError(f"row keys that begin with {INBOX}! are those of moves")
         attempts = yield from begin(self.policy)
         yield from joined.check()
         return (yield from write(self.name, [*planned, *joined.planned], self.policy, attempts, joined.identity))
@@ -167,7 +170,8 @@ class Session(Generic[E]):
 
     def replacing(self, entity: E, base: Stored, remove: Sequence[str] = ()) -> Planned:
         """Return the replacement of a row. Properties that the entity's class does not know stay, but for some."""
-        properties = {**self.unknown(entity, base), **self.encode(entity)}
+        moving = {name: value for name, value in base.properties.items() if name == MOVING}
+        properties = {**self.unknown(entity, base), **self.encode(entity), **moving}
         kept = {name: value for name, value in properties.items() if name not in remove}
         return self.fitting(Planned(Operation(Kind.REPLACE, key_of(kept), kept, base.etag), Ring.of(base.properties)))
 

@@ -5,59 +5,57 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from lazulite_patterns.auditing.finding import Finding
+from lazulite_patterns.auditing.finding import Finding, deletion
 from lazulite_patterns.effects.effect import Protocol, immediately
-from lazulite_patterns.effects.tables import Stored
-from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
+from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
-from lazulite_patterns.outcomes.ring import same
+from lazulite_patterns.table.inbox import is_inbox
+from lazulite_patterns.transactions.moving import Inbox, Mark
 
 if TYPE_CHECKING:
     from lazulite_patterns.transactions.move import Move
 
-IN_BOTH = "moved entity that its source still has"
+NOT_MOVED = "move that is not done"
+LEFT = "row of a move that is done"
 NOT_DONE = "saga that is not done"
 
 
 @dataclass(frozen=True)
 class MoveCheck:
-    """No entity is in the source and, copied later than it was last written, in the target.
-
-    Another program may put an entity back into the source. It does so after the copy, which is older then.
-    """
+    """Each marked entity has a message that will move it, and each inbox row a marked entity."""
 
     move: "Move[Any]"
 
     @property
     def tables(self) -> Sequence[str]:
-        """The source."""
-        return [self.move.source.name]
+        """The source, and the target with its inbox rows."""
+        return sorted({self.move.source.name, self.move.target.name})
 
     def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
-        """Return a finding for an entity that was copied and not deleted. Its repair runs the move again."""
-        if not all(each.matches(row.properties) for each in self.move.source.hidden):
+        """Return a finding for an old mark, whose repair runs the move, and for an inbox row without one."""
+        if table == self.move.target.name and is_inbox(row.key.row_key):
+            return (yield from self._inbox(Inbox(row), table, now))
+        mark = Mark.of(row) if table == self.move.source.name else None
+        if mark is None or mark.move != self.move.name:
             return []
-        try:
-            copy = self.move.copy_of(row)
-        except (EntityFormatError, EntityValueError):
-            return []
-        there = yield from self.move.target.stored(copy.key)
-        if there is None or not same(copy.properties, there.properties) or not _after(there, row):
-            return []
-        found = Finding(IN_BOTH, table, row.key, 0, "run the move again", f"{tuple(copy.key)}")
-        return [replace(found.waiting(age_seconds(row, now)), repair=lambda _: self._again(row))]
+        found = Finding(NOT_MOVED, table, row.key, 0, "run the move")
+        return [replace(found.waiting(age_seconds(row, now)), repair=lambda _: self._again(row.key, mark))]
 
-    def _again(self, row: Stored) -> Protocol[bool]:
+    def _inbox(self, inbox: Inbox, table: str, now: datetime) -> Protocol[list[Finding]]:
+        if inbox.move != self.move.name:
+            return []
+        mark = Mark.of((yield from self.move.source.stored(inbox.source)))
+        if mark is not None and mark.move == inbox.move:
+            return []
+        return [deletion(LEFT, table, inbox.row, now)]
+
+    def _again(self, key: EntityKey, mark: Mark) -> Protocol[bool]:
         try:
-            yield from self.move.handle((yield from self.move.mark(row)))
+            yield from self.move.handle(self.move.message(key, mark))
         except Conflict:
             return False
         return True
-
-
-def _after(there: Stored, row: Stored) -> bool:
-    return there.timestamp is not None and row.timestamp is not None and there.timestamp >= row.timestamp
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,51 @@
 """Move an entity to another table, or to another partition, without a transaction: an order of steps.
 
-1. Before the message: mark the source, which is a write of nothing whose id is in `_Op`. This id is the move's.
-2. Read the target's row. It is the base of step 4.
-3. Read the source, after step 2. If it is absent or without the mark, the move is over.
-4. Insert the target, or replace it If-Match the base.
-5. Delete the source If-Match the ETag of step 3.
+0. Before the message: mark the source. The mark has an id of the move, and the target's partition: its *home*.
+1. Insert an *inbox row* into the home, or read the one that is there.
+2. Read the source. If it is absent or without the mark, the move is over: delete the inbox row, If-Match.
+3. In one transaction, write the copy, and the source's ETag into the inbox row, If-Match. If the inbox row has this
+   ETag already, the copy was made: write nothing.
+4. Delete the source If-Match the ETag of step 2.
+5. Delete the inbox row If-Match.
 
-If another writer was faster in step 4 or 5, go on with step 2. Several workers may do this at the same time.
+If another writer was faster, go on with step 1. Several workers may do this at the same time.
 
-What holds at every instant: the entity, as it was last written, is in one of the tables or in both. A model checker
-explores every interleaving of two workers and a writer, and shows that each rule is needed: reading the target first,
-both conditions, the mark, copying before deleting. Without the mark, a message that is delivered late would move a
-new entity with the same keys.
+The inbox row decides what the copy alone cannot tell: whether an absent copy was never made, or was deleted. Its ETag
+fences every copy: a request that arrives late finds another inbox row, or none. An inbox row is deleted only after the
+source is gone, or has another mark, or has another home. So a worker that read the inbox row before the source knows
+all copies of this source.
+
+An update of the source after the copy is copied again, if the copy is still the one that was made. If not, the entity
+was changed in both tables. It stays in both, as nothing tells which change is the later one.
+
+If `convert` makes a key in another partition, a worker first deletes the copy and the inbox row of the old home, and
+then writes the new home into the mark, If-Match the ETag of step 2.
+
+What holds at every instant: the entity, as it was last written, is in one of the tables or in both, unless a program
+deleted it. No copy is made again after its deletion. When the source is gone, there is one copy at most. A model
+checker explores workers, writers, readers that delete and late requests, and shows that each rule is needed.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.effect import Protocol
+from lazulite_patterns.effects.ambient import NewId
+from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.entities.rows_read import stored_of
 from lazulite_patterns.indexes.errors import Busy, NotUnique
-from lazulite_patterns.outcomes.errors import Absent, Conflict
-from lazulite_patterns.outcomes.ring import BIRTH, RING, Ring
+from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, OutcomeUnknown
+from lazulite_patterns.outcomes.ring import KEPT, MOVING, RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import Joined, write
+from lazulite_patterns.table.inbox import INBOX
 from lazulite_patterns.table.session import Session, key_of
 from lazulite_patterns.transactions.checks import MoveCheck
 from lazulite_patterns.transactions.messages import MessageFormatError, TaskMessage
+from lazulite_patterns.transactions.moving import Inbox, Mark
 from lazulite_patterns.transactions.task import Source, Task
 
 E = TypeVar("E")
@@ -35,18 +53,12 @@ F = TypeVar("F")
 _ATTEMPTS = 8
 
 
-class Seen(NamedTuple):
-    """What a worker read."""
-
-    source: Stored
-    there: Stored | None
-    """The target's row."""
-    copy: Properties
-    """What the target shall have, with its keys."""
+class ChangedInBoth(Conflict):
+    """The source was changed after its copy, and so was the copy, or it was deleted. The entity stays where it is."""
 
 
 class Move(Task[E | EntityKey]):
-    """Moves entities. `Tasks` starts moves, and its workers run them."""
+    """Moves entities. `Tasks` starts moves, and its workers handle them."""
 
     def __init__(
         self,
@@ -65,14 +77,14 @@ class Move(Task[E | EntityKey]):
             convert: returns the target's entity, always the same one for an entity; None copies all properties.
 
         Raises:
-            ValueError: the source's policy has no marks, or both tables are the same and nothing is converted.
+            ValueError: the target's policy has no marks, or both tables are the same and nothing is converted.
         """
         super().__init__(name, source, target)
         self._source: Session[E] = source.session
         self._target: Session[F] = target.session
         self._convert = convert
-        if not self._source.policy.marks:
-            raise ValueError(f"move {name}: the source's policy has no marks, by which workers know the entity")
+        if not self._target.policy.marks:
+            raise ValueError(f"move {name}: the target's policy has no marks, by which workers know their copies")
         if convert is None and self._source.name == self._target.name:
             raise ValueError(f"move {name}: source and target are the same")
 
@@ -87,35 +99,26 @@ class Move(Task[E | EntityKey]):
         return self._target
 
     def checks(self) -> Sequence[Check]:
-        """Return what an audit examines: entities that are in both tables."""
+        """Return what an audit examines: entities whose moves are not done, and inbox rows that are left."""
         return [MoveCheck(self)]
-
-    def copy_of(self, source: Stored) -> Stored:
-        """Return the row that the target has after a move, without an ETag.
-
-        Raises:
-            EntityFormatError: the row is none of the source's class.
-        """
-        return Stored(self._copy(source), "")
 
     def begin(self, argument: E | EntityKey) -> Protocol[TaskMessage]:
         """Mark the entity.
 
         Raises:
             Absent: there is none.
-            Conflict: the entity was read, and has been changed since.
+            Conflict: the entity was read, and has been changed since; or another move of it is under way.
         """
-        base = None if isinstance(argument, EntityKey) else stored_of(argument)
         key = self._source.key(argument)
-        if base is not None:
-            return (yield from self.mark(base))
+        known = None if isinstance(argument, EntityKey) else stored_of(argument)
         for number in range(_ATTEMPTS):
-            if (base := (yield from self._source.stored(key))) is None:
+            base = known or (yield from self._source.stored(key))
+            if base is None:
                 raise Absent(f"{key} is absent")
             try:
-                return (yield from self.mark(base))
+                return self.message(key, (yield from self._marked(base)))
             except Conflict:
-                if number == _ATTEMPTS - 1:
+                if known is not None or number == _ATTEMPTS - 1:
                     raise
         raise AssertionError
 
@@ -124,90 +127,154 @@ class Move(Task[E | EntityKey]):
 
         Raises:
             Conflict: other writers were faster, each time. `NotUnique` and `Busy` are of the target's unique index.
+            ChangedInBoth: a program must delete the entity from one of the tables.
             OutcomeUnknown: the result of a write is not known. The next delivery finds out.
         """
-        key = _key(message)
-        before: tuple[EntityKey, str] | None = None
+        key, home = _body(message)
         for _ in range(_ATTEMPTS):
-            if (seen := (yield from self._seen(key, message.id))) is None:
-                return
-            place = key_of(seen.copy)
-            if before is not None and before[0] != place:
-                yield from self._discard(*before)
             try:
-                etag = yield from self._put(seen)
-                before = (place, etag) if etag else None
-                yield from self._delete(seen.source)
-            except (NotUnique, Busy):
+                following = yield from self._step(message.id, key, home)
+            except (NotUnique, Busy, ChangedInBoth):
                 raise
             except Conflict:
-                continue  # If the source is absent by now, the next read sees that.
-            return
+                continue  # The next reads see what was written.
+            if following is None:
+                return
+            home = following
         raise Conflict(f"{key} was changed {_ATTEMPTS} times")
 
-    def mark(self, base: Stored) -> Protocol[TaskMessage]:
-        """Mark a row that was read, and return the message of its move.
+    def message(self, key: EntityKey, mark: Mark) -> TaskMessage:
+        """Return the message of a move."""
+        return TaskMessage(self.name, mark.id, [*key, mark.home])
 
-        Raises:
-            Conflict: the row has been changed since.
-        """
-        mark = Planned(Operation(Kind.MERGE, base.key, {}, base.etag), Ring.of(base.properties))
-        written = yield from self._source.write([mark], [base])
-        return TaskMessage(self.name, written.operation_id, list(base.key))
+    def inbox_key(self, key: EntityKey, home: str) -> EntityKey:
+        """Return the keys of the inbox row of a source."""
+        named = json.dumps([self.name, self._source.name, *key])
+        return EntityKey(home, f"{INBOX}!{hashlib.sha256(named.encode()).hexdigest()[:32]}")
 
-    def _seen(self, key: EntityKey, mark: str) -> Protocol[Seen | None]:
-        """Read the target's row and then the source; None if there is nothing to move."""
-        place: EntityKey | None = key
-        if self._convert is not None:
-            source = yield from self._source.stored(key)
-            place = None if source is None else key_of(self._copy(source))
-        while place is not None:
-            there = yield from self._target.stored(place)
-            source = yield from self._source.stored(key)
-            if source is None or not self._is_marked(source, mark):
-                return None
-            copy = self._copy(source)
-            if key_of(copy) == place:
-                return Seen(source, there, copy)
-            place = key_of(copy)
+    def _marked(self, base: Stored) -> Protocol[Mark]:
+        """Mark a row that was read; keep the mark of a move that is under way, whose copy may be made already."""
+        found = Mark.of(base)
+        if found is not None and found.move != self.name:
+            raise Conflict(f"{base.key}: the move {found.move} is under way")
+        if found is None:
+            home = key_of(self._copy(base)).partition_key
+            found = Mark(self.name, (yield from perform(NewId())), home)
+            yield from self._mark(base, found)
+            return found
+        now = yield from self._source.stored(base.key)
+        if now is None or now.etag != base.etag:
+            raise Conflict(f"{base.key} was changed")
+        return found
+
+    def _mark(self, base: Stored, mark: Mark) -> Protocol[None]:
+        operation = Operation(Kind.MERGE, base.key, {MOVING: mark.text}, base.etag)
+        yield from self._source.write([Planned(operation, Ring.of(base.properties))], [base])
+
+    def _step(self, mark_id: str, key: EntityKey, home: str) -> Protocol[str | None]:
+        """Do the steps 1 to 5 once; return the home with which they go on, None if the move is over."""
+        inbox = yield from self._opened(key, home)
+        source = yield from self._read(key)
+        mark = Mark.of(source)
+        if source is None or mark is None or mark.id != mark_id:
+            if mark is None or not inbox.has(mark):
+                yield from self._forget(inbox)
+            return None
+        if mark.home != home:
+            yield from self._forget(inbox)
+            return mark.home
+        copy = self._copy(source)
+        place = key_of(copy)
+        if place.partition_key != home:
+            yield from self._leave(inbox, mark)
+            yield from self._mark(source, mark._replace(home=place.partition_key))
+            return place.partition_key
+        if not (inbox.has(mark) and inbox.copied == source.etag):
+            inbox = yield from self._put(inbox, mark, source, copy)
+        yield from self._delete(source)
+        if not inbox.row.etag:
+            return home  # Only a read showed that the copy was made: the next step finds the inbox row.
+        yield from self._forget(inbox)
         return None
 
-    def _is_marked(self, source: Stored, mark: str) -> bool:
-        return mark in Ring.of(source.properties).ids
+    def _read(self, key: EntityKey) -> Protocol[Stored | None]:
+        return self._source.stored(key)
 
     def _copy(self, source: Stored) -> Properties:
         if self._convert is None:
-            return {name: value for name, value in source.properties.items() if name not in {RING, BIRTH}}
+            return {name: value for name, value in source.properties.items() if name not in KEPT}
         return self._target.encode(self._convert(self._source.decode(source)))
 
-    def _put(self, seen: Seen) -> Protocol[str | None]:
-        """Copy the entity, and return the ETag of the copy."""
-        key = key_of(seen.copy)
-        if seen.there is None:
-            written = yield from self._target.write([Planned(Operation(Kind.INSERT, key, seen.copy))])
-        else:
-            operation = Operation(Kind.REPLACE, key, seen.copy, seen.there.etag)
-            planned = Planned(operation, Ring.of(seen.there.properties))
-            written = yield from self._target.write([planned], [seen.there])
-        return written.etags[0]
+    def _opened(self, key: EntityKey, home: str) -> Protocol[Inbox]:
+        """Insert the inbox row, or read the one that is there."""
+        new = Inbox.new(self.inbox_key(key, home), self.name, key)
+        for _ in range(_ATTEMPTS):
+            try:
+                written = yield from write(self._target.name, [new.planned(Kind.INSERT)], self._target.policy)
+                if etag := written.etags[0]:
+                    ring = {RING: Ring.born(written.operation_id).text}
+                    return Inbox(Stored({**new.row.properties, **ring}, etag))
+            except (Exists, OutcomeUnknown):
+                pass  # Whose row is there does not matter.
+            if (row := (yield from self._target.stored(new.row.key))) is not None:
+                return Inbox(row)
+        raise Conflict(f"{new.row.key} was changed {_ATTEMPTS} times")
 
-    def _discard(self, place: EntityKey, etag: str) -> Protocol[None]:
-        """Delete an own copy: since it was made, an update of the source changed the key that `convert` makes."""
-        try:
-            there = yield from self._target.stored(place)
-            if there is not None and there.etag == etag:
-                operation = Operation(Kind.DELETE, place, etag=etag)
-                yield from self._target.write([Planned(operation, Ring.of(there.properties))], [there])
-        except Conflict:
+    def _put(self, inbox: Inbox, mark: Mark, source: Stored, copy: Properties) -> Protocol[Inbox]:
+        """Write the copy and the inbox row; return the row, without an ETag if that is not known."""
+        place = key_of(copy)
+        there = yield from self._target.stored(place)
+        planned, known = [_replacing(copy, there)], [there] if there is not None else []
+        if inbox.has(mark):
+            before = there if inbox.place == place else (yield from self._target.stored(inbox.place))
+            self._check_made(inbox, before)
+            if before is not None and before is not there:
+                planned.append(_deleting(before))
+                known.append(before)
+        saying = inbox.saying(mark, source.etag, place.row_key)
+        written = yield from self._target.write(planned, known, Joined((saying.planned(Kind.REPLACE),)))
+        etags = written.etags[len(planned) :]
+        return Inbox(saying.row._replace(etag=etags[0] if etags else ""))
+
+    def _leave(self, inbox: Inbox, mark: Mark) -> Protocol[None]:
+        """Delete the copy and the inbox row of a home that is not the home any more."""
+        if not inbox.has(mark):
+            yield from write(self._target.name, [inbox.planned(Kind.DELETE)], self._target.policy)
             return
+        copy = yield from self._target.stored(inbox.place)
+        self._check_made(inbox, copy)
+        assert copy is not None
+        yield from self._target.write([_deleting(copy)], [copy], Joined((inbox.planned(Kind.DELETE),)))
+
+    def _check_made(self, inbox: Inbox, copy: Stored | None) -> None:
+        if not inbox.made(copy):
+            what = "deleted" if copy is None else "changed"
+            raise ChangedInBoth(f"{inbox.source} was changed after its copy {inbox.place}, which was {what}")
+
+    def _forget(self, inbox: Inbox) -> Protocol[None]:
+        """Delete the inbox row, after the source showed that no copy of it counts any more."""
+        try:
+            yield from write(self._target.name, [inbox.planned(Kind.DELETE)], self._target.policy)
+        except Conflict:
+            return  # It is that of another worker now, or of another move.
 
     def _delete(self, source: Stored) -> Protocol[None]:
-        operation = Operation(Kind.DELETE, source.key, etag=source.etag)
-        yield from self._source.write([Planned(operation, Ring.of(source.properties))], [source])
+        yield from self._source.write([_deleting(source)], [source])
 
 
-def _key(message: TaskMessage) -> EntityKey:
-    if not isinstance(message.body, list) or len(message.body) != 2:
+def _replacing(copy: Properties, there: Stored | None) -> Planned:
+    if there is None:
+        return Planned(Operation(Kind.INSERT, key_of(copy), copy))
+    return Planned(Operation(Kind.REPLACE, key_of(copy), copy, there.etag), Ring.of(there.properties))
+
+
+def _deleting(row: Stored) -> Planned:
+    return Planned(Operation(Kind.DELETE, row.key, etag=row.etag), Ring.of(row.properties))
+
+
+def _body(message: TaskMessage) -> tuple[EntityKey, str]:
+    """Return the keys of the source, and the home at the start."""
+    if not isinstance(message.body, list) or len(message.body) != 3:
         raise MessageFormatError(f"no message of a move: {message}")
-    partition_key, row_key = cast(list[object], message.body)
-    return EntityKey(str(partition_key), str(row_key))
+    partition_key, row_key, home = map(str, cast(list[object], message.body))
+    return EntityKey(partition_key, row_key), home
