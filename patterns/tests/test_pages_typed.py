@@ -10,7 +10,7 @@ api = pytest.importorskip("mypy.api", reason="mypy checks the pages")
 
 
 def test_the_programs_of_the_pages_are_typed(tmp_path: Path) -> None:
-    """The blocks of a page are one program, but for those that are programs by themselves."""
+    """Give mypy the blocks of a page as one program; a further block with a `main` is a program by itself."""
     for page in PAGES:
         texts = [text for language, text in fences(page) if language == "python"]
         whole = [text for text in texts if "__main__" in text]

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 from lazulite_patterns import (
     Bag,
     Column,
+    Condition,
     EntityFormatError,
+    EntityValueError,
     NotOne,
     QueryError,
     Reads,
@@ -29,7 +32,7 @@ from lazulite_patterns import (
 )
 from lazulite_patterns.aio import Table as AsyncTable
 from lazulite_patterns.effects.tables import Stored
-from lazulite_patterns.entities import Condition, Schemas, schema_of
+from lazulite_patterns.entities import Schemas, schema_of
 from lazulite_patterns.entities.bags import Bags
 from lazulite_patterns.entities.conditions import Compared, Joined
 from lazulite_patterns.keys.characters import utf16_order
@@ -199,6 +202,12 @@ def test_a_query_of_a_class_finds_its_subclasses(table_client: TableClient) -> N
     assert table.where(scan=True).count() == 3
     with pytest.raises(QueryError, match="on one class"):
         table.where(Review.country == "it", Other.kind == "x")
+    praise = Praise("it", 2, "a")
+    table.merge(praise, stars=4)
+    table.merge(schema_of(Praise).key(praise), rating=7)
+    assert table.where(Praise.country == "it").one() == replace(praise, stars=4, rating=7)
+    with pytest.raises(EntityValueError):
+        table.merge(schema_of(Praise).key(praise), stars=4)
 
 
 @entity

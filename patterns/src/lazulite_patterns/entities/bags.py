@@ -61,13 +61,14 @@ class Bags:
         """Return those of some names that no bag has as a property."""
         return names & (limits.SYSTEM | _HIDDEN)
 
-    def partial(self, key: EntityKey, given: Mapping[str, object]) -> dict[str, object]:
-        """Return some properties of a bag.
+    def partial(self, key: object, given: Mapping[str, object]) -> dict[str, object]:
+        """Return some properties of a bag, or of the one with these keys.
 
         Raises:
             EntityValueError: one is None, which a merge does not remove, or the service would reject one.
         """
         if None in given.values():
             raise EntityValueError("a merge cannot remove a property; `update` can: remove=[…]")
-        limits.check(f"{key.partition_key}/{key.row_key}", {**given, "PartitionKey": "", "RowKey": ""})
+        place = key if isinstance(key, EntityKey) else self.key(key)
+        limits.check(f"{place.partition_key}/{place.row_key}", {**given, "PartitionKey": "", "RowKey": ""})
         return dict(given)

@@ -219,17 +219,19 @@ class Schemas(Generic[E]):
             return names & RESERVED
         return names.difference(*(each.names for each in self._by_class.values()))
 
-    def partial(self, key: EntityKey, fields: Mapping[str, object]) -> dict[str, object]:
-        """Return the properties of some fields of the entity with these keys, for a merge.
+    def partial(self, key: E | EntityKey, fields: Mapping[str, object]) -> dict[str, object]:
+        """Return the properties of some columns of an entity, or of the one with these keys, for a merge.
 
         Raises:
-            EntityValueError: the keys are not those of one class, or a field is wrong.
+            EntityValueError: the keys are not those of one class, and their columns differ; or a column is wrong.
         """
+        if not isinstance(key, EntityKey):
+            return self.of(key).partial(fields)
         row = Stored({"PartitionKey": key.partition_key, "RowKey": key.row_key}, "")
-        fitting = [each for each in self._by_type.values() if each.has(row)]
-        if len(fitting) != 1:
+        found = [each.partial(fields) for each in self._by_type.values() if each.has(row)]
+        if not found or any(each != found[0] for each in found):
             raise EntityValueError(f"{key} are not the keys of one class of the table")
-        return fitting[0].partial(fields)
+        return found[0]
 
     def decode(self, stored: Stored) -> E:
         """Return the entity of a row: of the class that `_Type` names, or whose keys fit if the row has no type.

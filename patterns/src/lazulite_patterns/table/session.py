@@ -178,7 +178,7 @@ class Session(Generic[E]):
     def merging(self, key: E | EntityKey, fields: Mapping[str, object], *, conditional: bool = False) -> Planned:
         """Return the merge of fields into an entity that is there; conditional if it must be the one that was read."""
         place = self.key(key)
-        properties = self.kinds.partial(place, fields)
+        properties = self.kinds.partial(key, fields)
         limits.check(str(place), {**properties, "PartitionKey": place.partition_key, "RowKey": place.row_key})
         if not conditional:
             return self.fitting(Planned(Operation(Kind.MERGE, place, properties)))
