@@ -313,7 +313,10 @@ class Route(Generic[CallT_contra]):
 
     async def respond(self, call: CallT_contra) -> Response:
         """Return the response to a call. Raises as the operation."""
-        response = self.prepare(call).respond(call.request, self.keys_of(call))
+        operation = self.operate(call)
+        if not isinstance(operation, PreparedOperation):
+            return await operation
+        response = operation.respond(call.request, self.keys_of(call))
         return response if isinstance(response, Response) else await response
 
     @property
