@@ -116,7 +116,7 @@ def line(error: BaseException) -> str:
 def copy_for_waiter(error: BaseException) -> BaseException:
     """Return an error for one of many waiters: a traceback grows where one error is raised twice."""
     if isinstance(error, StopIteration):  # A future accepts none, and a coroutine raises it as a RuntimeError.
-        another: Exception = RuntimeError("a commit function raised StopIteration")
+        another: Exception = RuntimeError("the decision of a commit raised StopIteration")
         another.__cause__ = error
         return another
     if not isinstance(error, EngineError):

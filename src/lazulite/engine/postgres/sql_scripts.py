@@ -9,6 +9,9 @@ digits and numbers as digits, so the script contains no caller's text.
 
 Many rows are one statement, whose values are one argument: to read a hundred literals takes longer than to write the
 rows. Keys are hexadecimal digits there.
+
+Plain PostgreSQL gets statements all the same: with scripts, inserts, merges and queue messages of 1 KB took 9 to 57 %
+more processor time of server and database together, and transactions of 100 rows 0 to 9 % more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
