@@ -49,7 +49,7 @@ def fetch(table: str, query: Plan, policy: Policy, top: int | None, go_on: Conti
 
 
 def _without(row: Stored, names: Set[str]) -> Stored:
-    """Return a row without properties that were read though nobody asked for them."""
+    """Return a row without properties that were read though the caller did not ask for them."""
     if not names:
         return row
     return row._replace(properties={name: value for name, value in row.properties.items() if name not in names})
