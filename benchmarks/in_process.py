@@ -22,7 +22,7 @@ from statistics import median
 from benchmarks.exchange import Reply
 from benchmarks.in_process_cases import CASES, GET, Case
 from benchmarks.workload import NUMBERS_PER_RUN
-from lazulite.app.services import calm_collector
+from lazulite.app.services import tune_garbage_collector
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.memory import ContentMemory
@@ -152,7 +152,7 @@ async def measure(only: str, rounds: int) -> dict[str, float]:
         for request in case.fill():
             await side.send(case, [request])
     found: dict[str, float] = {}
-    calm_collector()
+    tune_garbage_collector()
     for number, (name, case) in enumerate(cases.items(), 1):
         found[name] = await side.measure(case, rounds, number * NUMBERS_PER_RUN)
     await side.engine.close()

@@ -54,7 +54,7 @@ class Workload:
         return first % self.sharing if self.sharing > 1 else spread
 
     def numbered(self, first: int) -> Iterator[bytes]:
-        """Yield the requests for ever, with numbers from `first` on."""
+        """Yield the requests forever, with numbers from `first` on."""
         pieces = [request.split(MARK) for request in self.requests]
         offset = self.start(first) - first
         for number in count(first):

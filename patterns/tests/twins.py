@@ -1,4 +1,4 @@
-"""Write the synchronous modules anew from the asynchronous ones: `make twins`, or in `patterns` `-m tests.twins`.
+"""Write the synchronous modules again from the asynchronous ones: `make twins`, or in `patterns` `-m tests.twins`.
 
 A module in `aio` that is listed in `PAIRS` is the source; the other one is its synchronous twin.
 """

@@ -1,6 +1,6 @@
 """An issuer of bearer tokens that signs whatever it is given.
 
-Its key is made anew in each process: inputs hold what is signed, not signatures, so they replay all the same.
+Its key is made again in each process: inputs hold what is signed, not signatures, so they replay all the same.
 """
 
 from collections.abc import Callable

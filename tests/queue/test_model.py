@@ -1,6 +1,6 @@
 """A queue against a model of one, with a clock that the model sets: at least once, in time, by the latest receipt.
 
-It runs on each engine of the contract's tests. Where the engine keeps rows, a restart opens it anew.
+It runs on each engine of the contract's tests. Where the engine keeps rows, a restart opens it again.
 """
 
 import asyncio

@@ -325,7 +325,7 @@ MUTATIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], Scenario]] = [
 ]
 
 
-PROBLEMS = "claimable|lost|too early|twice|counted|came back|an old receipt|none of a shard"
+PROBLEMS = "claimable|lost|too early|twice|counted|came back|an old receipt|not a shard"
 """What the bench says, and the server of a shard whose floor is above its barrier."""
 
 

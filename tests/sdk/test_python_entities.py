@@ -152,7 +152,7 @@ def test_deleting_if_not_modified(table: TableClient) -> None:
     with rejected(ResourceModifiedError):
         table.delete_entity("p", "r", etag=first, match_condition=IF_NOT_MODIFIED)
     table.delete_entity("p", "r", etag=second, match_condition=IF_NOT_MODIFIED)
-    # An entity written anew is another version, whatever it holds.
+    # An entity written again is another version, whatever it holds.
     table.create_entity(ENTITY)
     with rejected(ResourceModifiedError):
         table.delete_entity("p", "r", etag=second, match_condition=IF_NOT_MODIFIED)

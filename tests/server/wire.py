@@ -165,7 +165,7 @@ class Wire:
         return transport
 
     def limit(self, **bounds: float) -> None:
-        """Change bounds, and begin anew."""
+        """Change bounds, and begin again."""
         self._begin(replace(self.state.limits, **bounds))  # type: ignore[arg-type]  # names and types vary
 
     async def send(self, data: bytes, transport: Transport | None = None) -> bytes:

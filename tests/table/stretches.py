@@ -21,7 +21,7 @@ from urllib.parse import quote
 from benchmarks.exchange import exchange
 from benchmarks.requests import Requests
 
-from lazulite.app.services import calm_collector
+from lazulite.app.services import tune_garbage_collector
 from lazulite.protocol.version import NEWEST
 from lazulite.server import lifecycle
 from lazulite.testing import server
@@ -119,7 +119,7 @@ def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, int
         mock.patch.object(asyncio.Handle, "_run", timed),
     )
     with plain_loop, timed_loop, server(location) as storage:
-        calm_collector()
+        tune_garbage_collector()
         return sorted(measure(storage.port, took, only, repeats), reverse=True)
 
 

@@ -58,7 +58,7 @@ def create_once_writable(table: TableClient) -> None:
 
 
 def test_a_server_starts_no_thread_after_its_start() -> None:
-    """A thread that starts when memory is short may never report that it runs, and its starter waits for ever."""
+    """A thread that starts when memory is short may never report that it runs, and its starter waits forever."""
     before = set(threading.enumerate())
     with lazulite.testing.server() as storage:
         started = set(threading.enumerate()) - before

@@ -70,7 +70,7 @@ def probes() -> list[Probe]:
     return [
         Probe("Shared Key", assembled("GET", path, b"", headers), lambda error: abs(error) <= 15 * MINUTE),
         Probe("SAS of an hour", assembled("GET", f"{path}?{expiry}", b"", {}), lambda error: error <= HOUR),
-        Probe("SAS for ever", raw("GET", "Tables"), lambda _: True),
+        Probe("SAS forever", raw("GET", "Tables"), lambda _: True),
     ]
 
 
@@ -168,7 +168,7 @@ class Clock:
             await halting.close()
 
     async def _turn(self, host: str) -> list[str]:
-        """Step for ever, and see what requests that depend on the time of day are answered."""
+        """Step forever, and see what requests that depend on the time of day are answered."""
         connection = await Connection.open(host)
         questions = probes()
         try:

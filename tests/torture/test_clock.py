@@ -14,7 +14,7 @@ def test_timestamps_increase_and_deadlines_hold_while_the_clock_steps(tmp_path: 
     report = run(Budget(SECONDS_MAX, 2), 2, tmp_path)
     assert report.problems == ()
     assert report.counts["restarts"] == 2
-    assert {"Shared Key: 403", "SAS for ever: 200", "batch"} <= report.counts.keys()
+    assert {"Shared Key: 403", "SAS forever: 200", "batch"} <= report.counts.keys()
 
 
 @pytest.mark.parametrize(

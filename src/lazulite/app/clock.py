@@ -1,7 +1,7 @@
 """The clocks of an application: of timestamps, checked when a service starts and at each timestamp, and of a database.
 
 A timestamp stays: each later one is above it. So a clock that is set to a far year for a moment would leave Timestamps
-of that year for ever. The time since the machine booted distinguishes a jump from elapsed time: it goes on while the
+of that year forever. The time since the machine booted distinguishes a jump from elapsed time: it goes on while the
 process is busy or the machine is suspended, and setting the clock does not change it. Steps back do no harm here, as
 timestamps go on from the last one.
 
@@ -230,7 +230,7 @@ class DatabaseClock:
         self._boot_tick = min(max(known, earliest), latest)
 
     async def run(self) -> None:
-        """Ask every `ASK_SECONDS`, for ever."""
+        """Ask every `ASK_SECONDS`, forever."""
         while True:
             await asyncio.sleep(ASK_SECONDS)
             with suppress(EngineError):

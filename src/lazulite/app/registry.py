@@ -22,4 +22,4 @@ CODEC = Codec(
     [each for service in SERVICES for each in service.commits],
     [SERVICE_ERROR, *(each for service in SERVICES for each in service.rejections)],
 )
-"""Of the channel between a worker and its primary."""
+"""The encodings of the channel between a worker and its primary."""

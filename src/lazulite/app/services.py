@@ -336,7 +336,7 @@ def certificate_of(settings: Settings) -> Certificate | None:
     return None if settings.cert is None else Certificate(settings.cert, settings.key)
 
 
-def read_again(certificate: Certificate) -> None:
+def reload_certificate(certificate: Certificate) -> None:
     """Reload a certificate, or keep it; report which."""
     try:
         certificate.reload()
@@ -378,7 +378,7 @@ def open_logs(
     return logs
 
 
-def calm_collector() -> None:
+def tune_garbage_collector() -> None:
     """Keep the cycle collector off what lives as long as the process, and rarely at the rest.
 
     Requests leave next to no cycles behind, so the default thresholds make it look for nothing, and often.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lazulite.app.registry import CODEC
 from lazulite.app.servers import ServerGroup, open_servers
-from lazulite.app.services import Prepare, calm_collector, certificate_of, open_logs, read_again
+from lazulite.app.services import Prepare, certificate_of, open_logs, reload_certificate, tune_garbage_collector
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, location_accounts, open_store
 from lazulite.app.telemetry import new_metrics, server_readings
@@ -207,10 +207,10 @@ async def _serve(
     ):
         actions = {ANNOUNCE_STOP: servers.leave, STOP: over.set, FORCE_STOP: servers.force_stop}
         if certificate is not None:
-            actions[RELOAD] = partial(read_again, certificate)
+            actions[RELOAD] = partial(reload_certificate, certificate)
         if metrics is not None:
             actions[METRICS] = _MetricsPrinter(metrics, servers).start
-        calm_collector()
+        tune_garbage_collector()
         await servers.start(sockets)
         stdin = os.fdopen(_STDIN, "rb", buffering=0, closefd=False)
         await loop.connect_read_pipe(lambda: _CommandReader(actions), stdin)

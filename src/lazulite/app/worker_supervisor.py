@@ -17,7 +17,7 @@ from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
-from lazulite.app.services import calm_collector, certificate_of, maintenance, take_over
+from lazulite.app.services import certificate_of, maintenance, take_over, tune_garbage_collector
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, meanwhile, open_location, open_store
 from lazulite.app.telemetry import new_metrics, workers_metrics_server
@@ -55,7 +55,7 @@ async def serve_by_workers(
             _behind(settings, None if metrics is None else metrics.flushed) as (store, attach),
             workers_metrics_server(settings, metrics, worker_metrics, store.statistics) as page,
         ):
-            calm_collector()
+            tune_garbage_collector()
             workers = WorkerSupervisor(
                 partial(worker.command, lock),
                 pickle.dumps(settings),

@@ -11,13 +11,13 @@ class Requirement:
     """What one operation demands of the credentials that ask for it."""
 
     resource_type: Literal["s", "c", "o", ""]
-    """Of an account SAS: service, container (a table as a whole) or object (entities); "": any of them."""
+    """The resource type of an account SAS: service, container (a table) or object (entities); "": any of them."""
     account: tuple[str, ...] = ()
-    """Of an account SAS: alternatives, each a string of letters that are all needed. Empty: never by account SAS."""
+    """Permissions of an account SAS: alternatives, each a string of letters that are all needed. Empty: never by it."""
     service: tuple[str, ...] = ()
-    """Of a service SAS: alternatives, as in `account`. Empty: never by service SAS."""
+    """Permissions of a service SAS: alternatives, as in `account`. Empty: never by it."""
     actions: tuple[frozenset[str], ...] = ()
-    """Of a role: alternatives, each a set of actions that are all needed (`either`). Empty: never by a role."""
+    """Actions of a role: alternatives, each a set of actions that are all needed (`either`). Empty: never by a role."""
     public: str = ""
     """The least level of public access that permits it without credentials. Empty: no level does."""
     shared_key_only: bool = False
@@ -41,7 +41,7 @@ class Identity(NamedTuple):
     """The bearer of a token."""
 
     oid: str
-    """The object id of the user or application; "" if the token has none of a usable form."""
+    """The object id of the user or application; "" if the token has not a usable form."""
     tid: str
     """The id of the tenant."""
     roles: frozenset[str]
@@ -58,15 +58,15 @@ class Grant:
     permissions: frozenset[str] = frozenset()
     """Letters of a SAS; without credentials, the levels of public access that the resource has."""
     resource_types: str = ""
-    """Of an account SAS."""
+    """The resource types of an account SAS."""
     scope: Scope | None = None
-    """Of a service SAS, and without credentials: the resources within reach."""
+    """The resources within reach of a service SAS, or without credentials."""
     actions: frozenset[str] = frozenset()
-    """Of a bearer token, and of the identity that delegates its rights: what the roles permit."""
+    """What the roles of a bearer token, or of the identity that delegates its rights, permit."""
     identity: Identity | None = None
-    """Of a bearer token."""
+    """The identity of a bearer token."""
     response_headers: tuple[tuple[str, str], ...] = ()
-    """Of a service SAS: the fields that a response to GET or HEAD has in place of the stored ones."""
+    """The fields that a service SAS sets in responses to GET and HEAD, in place of the stored ones."""
     anonymous_code: str = "NoAuthenticationInformation"
     """Without credentials: the code for everything that is not public."""
     hides_rejections: bool = False

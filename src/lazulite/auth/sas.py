@@ -268,9 +268,9 @@ class AccountSas:
     """The values of a token as they stand in its query, URL-decoded; "" is absent."""
 
     services: str
-    """Of `b`, `q`, `t` and `f`, in any order."""
+    """Some of `b`, `q`, `t` and `f`, in any order."""
     resource_types: str
-    """Of `s` (service), `c` (container: a table as a whole) and `o` (object: entities), in any order."""
+    """Some of `s` (service), `c` (container: a table as a whole) and `o` (object: entities), in any order."""
     permission: str
     expiry: str
     start: str = ""

@@ -18,7 +18,7 @@ from lazulite.cli.service_client import Reach, ServiceClient
 
 REACH = Reach("blob", "rwdlct")
 BLOCK_BYTES = 8 * 1024 * 1024
-"""Of one request of an upload; more than that is sent as blocks."""
+"""The content of one request of an upload; more than that is sent as blocks."""
 BLOCKS_MAX = 50_000
 _READ_BYTES = 1024 * 1024
 

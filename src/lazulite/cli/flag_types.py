@@ -16,7 +16,7 @@ from lazulite.settings.addresses import SERVICES
 
 COUNT_MAX = 64
 MESSAGES_MAX = 32
-"""Of one request to a queue."""
+"""The messages of one request to a queue."""
 DEFAULT_LOCATION = Path("data")
 
 

@@ -14,7 +14,7 @@ OVERRIDE_FLAGS = {
     "--content-type": "rsct",
 }
 """Flag of a field of the response -> the query parameter of the token, in the order in which they are signed."""
-_BLOB_LETTERS = "r (read), a (append), c (create), w (write), d (delete), x (delete versions), y (delete for ever)"
+_BLOB_LETTERS = "r (read), a (append), c (create), w (write), d (delete), x (delete versions), y (delete forever)"
 
 
 def add_account(parser: ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from lazulite.app.servers import open_servers
-from lazulite.app.services import calm_collector, certificate_of, open_logs, read_again
+from lazulite.app.services import certificate_of, open_logs, reload_certificate, tune_garbage_collector
 from lazulite.app.stores import Store, open_store
 from lazulite.app.telemetry import metrics_server, new_metrics
 from lazulite.auth.accounts.document import AccountsError
@@ -55,11 +55,11 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         open_servers(settings, store, certificate=certificate, logs=all_logs) as servers,
         metrics_server(settings, metrics, servers, store.statistics) as page,
     ):
-        calm_collector()
+        tune_garbage_collector()
         await lifecycle.serve(
             servers,
             on_ready=lambda ports: _announce(settings, store, ports, None if page is None else page.port),
-            on_hangup=None if certificate is None else partial(read_again, certificate),
+            on_hangup=None if certificate is None else partial(reload_certificate, certificate),
         )
 
 

@@ -151,7 +151,7 @@ class Engine(Protocol):
         ...
 
     async def drop(self, space: int) -> None:
-        """Empty a space for ever, durably; its disk space is reclaimed in the background."""
+        """Empty a space forever, durably; its disk space is reclaimed in the background."""
         ...
 
     async def check_writable(self) -> None:

@@ -1,7 +1,7 @@
 """A thread pool whose threads are all started when it is made.
 
 The standard library's pool starts a thread when a call needs one. `Thread.start` then waits until the thread runs. A
-thread that finds no memory ends before it says so, and the event loop that started it would wait for ever.
+thread that finds no memory ends before it says so, and the event loop that started it would wait forever.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -34,7 +34,7 @@ class ContentSummary(NamedTuple):
     """The size of keys, values and contents."""
     checksum: str
     contents_checksum: str = ""
-    """Of the contents to which rows of the part refer; "" if there are none, and for a store."""
+    """The checksum of the contents to which rows of the part refer; "" if there are none, and for a store."""
 
 
 class PartComparison(NamedTuple):

@@ -24,7 +24,7 @@ from lazulite.migration.in_flight import CommitWindow
 from lazulite.migration.parts import StoredRow, StorePart, rows_of
 
 _MEMORY_BYTES = 8 * WINDOW_BYTES
-"""Of one content on its way: windows that were read ahead, and windows that wait to be written."""
+"""The memory of one content on its way: windows that were read ahead, and windows that wait to be written."""
 
 
 async def references_of(engine: Engine, part: StorePart) -> AsyncGenerator[tuple[ContentId, Claim], None]:

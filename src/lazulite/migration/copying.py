@@ -46,7 +46,7 @@ class CommitBatch:
     rows: list[str] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
     size_bytes: int = 0
-    """Of the values."""
+    """The size of the values."""
 
     def add(self, row: StoredRow) -> None:
         """Add a row."""

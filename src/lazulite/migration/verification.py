@@ -17,7 +17,7 @@ from lazulite.records.spaces import COUNTERS, Spaces
 from lazulite.records.verification import Findings, Reference, Verification
 
 _MEMORY_BYTES = 8 * WINDOW_BYTES
-"""Of one content that is read: windows that are looked at, and windows that were read ahead."""
+"""The memory of one content that is read: windows that are looked at, and windows that were read ahead."""
 _TIMESTAMP_MAX: Final = 2**63 - 1
 
 

@@ -6,7 +6,7 @@ from typing import Final
 CHANGING: Final = frozenset(
     {"authorization", "x-ms-date", "date", "x-ms-client-request-id", "content-length", "traceparent", "x-forwarded-for"}
 )
-"""Fields that differ from request to request: each reader of one of them reads it anew for every request."""
+"""Fields that differ from request to request: each reader of one of them reads it again for every request."""
 
 METADATA_PREFIX: Final = "x-ms-meta-"
 """Begins the name of each field with metadata that a client gives to a resource."""

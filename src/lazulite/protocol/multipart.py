@@ -28,7 +28,7 @@ HEAD_BYTES_MAX = 64 * 1024
 has as much."""
 
 _SEARCHED_BYTES = 512 * 1024
-"""Of a body are searched for a delimiter in one step."""
+"""The bytes of a body that one step searches for a delimiter."""
 _SHORT_BYTES_MAX, _SHORT_PARTS_OF_A_STEP = 16 * 1024, 8
 _CACHED_LENGTH_MAX = 1024
 """The parts of a batch repeat their heads; one of up to this many characters is read once."""

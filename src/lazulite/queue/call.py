@@ -19,7 +19,7 @@ from lazulite.service.routing import CatalogContext, ServiceCall
 from lazulite.service.time_slice import TimeSlice
 
 SHARDS_OF_DATABASE = 16
-"""Of a queue that several processes may serve."""
+"""The shards of a queue that several processes may serve."""
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ VISIBILITY_SECONDS_MAX = 7 * 24 * 3600
 SHORT_VISIBILITY_SECONDS_MAX = 2 * 3600
 """Before `LONG_VISIBILITY_SINCE`."""
 VISIBILITY_SECONDS = 30
-"""Of a get that does not say."""
+"""The default of a get."""
 TTL_SECONDS = 7 * 24 * 3600
-"""Of a put that does not say; the longest one before `LONG_TTL_SINCE`."""
+"""The default of a put; the longest one before `LONG_TTL_SINCE`."""
 TTL_SECONDS_MAX = 2**31 - 1
 MESSAGES_MAX = 32
 """Messages of one get or peek."""

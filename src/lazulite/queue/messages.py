@@ -36,7 +36,7 @@ ROWS_MAX = 256
 BYTES_MAX = 256 * 1024
 """Bytes of texts after which reading ahead ends."""
 _MESSAGE_BYTES = 512
-"""Of a message beside its text, about."""
+"""The memory of a message beside its text, about."""
 OVERDUE_TICKS = TICKS_PER_SECOND
 """A message of another shard is claimed before one at home that became visible so much later; and how often it is
 looked for such messages."""
@@ -126,7 +126,7 @@ class LookAhead:
         self._look_at = 0
         """When to look next for older messages of other shards, in ticks."""
         self._stale_at = LAST_TICK
-        """When to read anew although there are messages: other processes have home shards, too."""
+        """When to read again although there are messages: other processes have home shards, too."""
         self._ready: deque[Message] = deque()
         self._handed: set[UUID] = set()
         self._reading: asyncio.Task[bool] | None = None

@@ -38,7 +38,7 @@ class Processes:
         self._place, self._count = 0, 1
 
     async def announce(self) -> None:
-        """Announce this process, and deal out the shards anew."""
+        """Announce this process, and deal out the shards again."""
         now = self._present()
         value = now.to_bytes(8, "big")
         await self._engine.commit(PROCESSES, _PARTITION, put_rows({self._name: value}))
@@ -63,7 +63,7 @@ class Processes:
 
 def _verify(key: Key, value: bytes) -> None:
     if len(key[1]) != 16 or len(value) != 8:
-        raise ValueError("the row is none of a process")
+        raise ValueError("the row is not a process")
 
 
 PROCESSES_SPACE = Space(number=PROCESSES, owner="queue", title="the processes that serve queues", verify=_verify)

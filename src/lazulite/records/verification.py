@@ -42,7 +42,7 @@ class Findings:
     contents: int = 0
     """To which rows refer."""
     size_bytes: int = 0
-    """Of the keys and values that count for the checksum."""
+    """The size of the keys and values that count for the checksum."""
     content_bytes: int = 0
     checksum: str = ""
     """Hexadecimal; known at the end."""

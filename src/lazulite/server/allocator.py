@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of `mallopt`. Source: <malloc.h> of glibc."""
 _KEPT_BYTES = 8 << 20
-"""Of each arena, at its top."""
+"""The bytes that each arena keeps, at its top."""
 _MAPPED_BYTES = 8 << 20
 """What has at least this size is mapped by itself, and so returned at once. Bodies of tables and queues are smaller."""
 _SETTINGS = "MALLOC_", "GLIBC_TUNABLES"

@@ -57,7 +57,7 @@ class Control:
         self._one_at_a_time = asyncio.Lock()
         self._visits: set[asyncio.Task[None]] = set()
         self._removal: asyncio.Future[None] | None = None
-        """Of the latest checkpoint; it goes on in its thread when a visit is cancelled."""
+        """The removal of the latest checkpoint; it goes on in its thread when a visit is cancelled."""
 
     async def visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection."""

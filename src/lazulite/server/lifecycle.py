@@ -20,7 +20,7 @@ T = TypeVar("T")
 Ports_co = TypeVar("Ports_co", covariant=True)
 
 _BLOCKING_THREADS = 4
-"""Of the loop's default executor: metrics, and each backup, take up to two for a while."""
+"""The threads of the loop's default executor: metrics, and each backup, take up to two for a while."""
 _SPARE_FILES = 5 * 1024
 """File descriptors beside the connections': a store's, which keeps up to 4,096 open, and the logs'."""
 

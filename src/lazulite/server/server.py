@@ -23,7 +23,7 @@ from lazulite.server.observability.exchange import ExchangeLog
 
 _BACKLOG = 4096
 _UNSENT_BYTES_MAX = 128 * 1024
-"""Of a connection, in the kernel. Without this bound, a client that does not read fills 4 MiB of kernel memory."""
+"""The unsent bytes of a connection in the kernel. Without this bound, a client that does not read fills 4 MiB there."""
 
 
 class BindError(Exception):

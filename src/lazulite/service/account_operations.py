@@ -50,7 +50,7 @@ class AccountOperations(Generic[CallT]):
     own_parts: OwnParts = NO_OWN_PARTS
     """The parts of its properties that other services lack."""
     read_headers: tuple[tuple[str, str], ...] = (XML_TYPE,)
-    """Of responses with content."""
+    """The headers of responses with content."""
     before_update: Callable[[CallT, PropertiesUpdate], Awaitable[None]] | None = None
     """Makes what an update of the properties needs."""
 

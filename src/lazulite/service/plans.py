@@ -32,7 +32,7 @@ from lazulite.service.routing import AnyCall, Keys, PreparedOperation, Route
 
 PLANS_MAX = 4096
 BYTES_MAX = 16 * 1024 * 1024
-"""Of the keys of all plans, each plan counted with `_PLAN_BYTES` more."""
+"""The bytes of the keys of all plans, each plan counted with `_PLAN_BYTES` more."""
 KEY_BYTES_MAX = 8 * 1024
 """Bytes of one cache key; a request with a longer one is compiled each time."""
 _PLAN_BYTES = 4096

@@ -22,7 +22,7 @@ class DeleteRetention:
     days: int | None = None
     """1 to 365; None when not enabled."""
     allow_permanent_delete: bool = False
-    """Whether a deleted snapshot or version can be deleted for ever before its time."""
+    """Whether a deleted snapshot or version can be deleted forever before its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Logging:
     delete: bool = False
     retention: RetentionPolicy = RetentionPolicy()
     version: str = ANALYTICS_VERSION
-    """Of the format of the logs."""
+    """The version of the format of the logs."""
 
 
 @dataclass(frozen=True, slots=True)

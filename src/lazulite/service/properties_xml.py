@@ -27,7 +27,7 @@ from lazulite.service.properties import (
 
 MAX_RULES = 5
 MAX_CORS_CHARACTERS = 2 * 1024
-"""Of all rules together, tags not counted."""
+"""The greatest length of all rules together, tags not counted."""
 MAX_ORIGINS = 64
 MAX_LITERAL_HEADERS = 64
 MAX_PREFIXED_HEADERS = 2

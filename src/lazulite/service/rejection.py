@@ -60,4 +60,4 @@ def _decode_error(payload: Plain) -> ServiceError:
 
 
 SERVICE_ERROR = Encoding(ServiceError, lambda error: (error.code, error.message, error.status), _decode_error)
-"""Of the rejection that all services share, for another process."""
+"""The encoding of the rejection that all services share, for another process."""

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class TimeSlice:
-    """A time slice; it begins with this object, and anew with each checkpoint that yields.
+    """A time slice; it begins with this object, and again with each checkpoint that yields.
 
     Args:
         seconds: the length of a slice.

@@ -29,7 +29,7 @@ PREFER_SINCE = "2013-08-15"
 ATOM_BEFORE = "2015-12-11"
 """Atom is rejected: 415 `AtomFormatNotSupported`. Before: Atom is accepted; from 2013-08-15 on, JSON too."""
 ODATA_HEADER_BEFORE = "2015-12-11"
-"""Of OData responses, only the parts of a batch have `DataServiceVersion`. Before: every successful one has it, except
+"""Only OData responses in a batch have `DataServiceVersion`. Before: every successful one has it, except
 the response to a batch as a whole."""
 
 

@@ -175,7 +175,7 @@ async def test_a_coordinator_that_cannot_reach_a_worker_is_not_lost(
 
 
 async def test_no_statement_is_let_go_of_by_a_clock(open_engine: Open) -> None:
-    """The round trip for that has no time limit: on a silent host, the next caller would wait for ever."""
+    """The round trip for that has no time limit: on a silent host, the next caller would wait forever."""
     engine = open_engine()
     await engine.get(1, "p", "r")
     async with engine._pool.connection() as connection:

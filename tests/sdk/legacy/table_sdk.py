@@ -73,7 +73,7 @@ ESCAPES_QUOTES = VERSION == "1.0"
 """Doubles the quotes of a key in addresses. Without, the caller has to."""
 FOLLOWS_PATHS = VERSION == "1.0"
 """Asks for the second page of a listing where it asked for the first. Without, the account is lost out of a path-style
-address, whatever the server; asking for each page anew works."""
+address, whatever the server; asking for each page again works."""
 SENDS_EMPTY_KEYS = VERSION >= "0.36"
 
 STALE = "W/\"datetime'2017-08-30T13%3A20%3A33.413914Z'\""

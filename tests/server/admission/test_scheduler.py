@@ -281,7 +281,7 @@ async def _comes(scheduler: FairScheduler) -> bool:
 
 
 class TiredLane(WatchedScheduler):
-    """Rests for ever after its first slice."""
+    """Rests forever after its first slice."""
 
     async def _back_off(self, seconds: float) -> None:
         await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""The row formats that were ever written: their bytes are literals here, and are read for ever.
+"""The row formats that were ever written: their bytes are literals here, and are read forever.
 
 The bytes were written by the first version of the code that had each form. The history: `table/model/row.py`.
 """

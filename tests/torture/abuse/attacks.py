@@ -119,7 +119,7 @@ async def read_nothing(target: Target, _: Again) -> None:
 
 
 async def scan(target: Target, again: Again) -> None:
-    """Look through the table for what is not there, and follow the continuations, for ever."""
+    """Look through the table for what is not there, and follow the continuations, forever."""
     wire = await Wire.open(target)
     following = ""
     while again():

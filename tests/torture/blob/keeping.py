@@ -125,7 +125,7 @@ class KeepingWriter(Writer):
         if goes:
             await self._ask("DELETE", account, {}, f"{kept.query}&deletetype=permanent")
         account.acknowledge()
-        self._counts["delete for ever" if goes else "delete a kept one"] += 1
+        self._counts["delete forever" if goes else "delete a kept one"] += 1
 
     async def _find(self, account: Account) -> _Kept | None:
         """Read any snapshot or past version that is not deleted."""

@@ -5,7 +5,7 @@
  *
  * A rule with no error costs one look at memory. Else the call's file is looked up, and the rule decides:
  *   - the first `after` calls succeed (for writes: bytes; the write on the border is cut short, as a full disk does);
- *   - of the rest each fails by a chance of `permille`, until `times` calls have failed (below 0: for ever).
+ *   - of the rest each fails by a chance of `permille`, until `times` calls have failed (below 0: forever).
  * A sync that fails has lost what it was to sync: the file is cut back to what was synced before, which is what the
  * kernel may show from then on. A program that syncs again is misled by a success.
  *

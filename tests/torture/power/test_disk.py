@@ -35,7 +35,7 @@ os.write(os.dup(b), b"8" * 20)
 with open("d/c", "w+") as file:
     file.write("nine" * 5000)
 with open("d/c", "wb") as file:
-    file.write(b"anew")
+    file.write(b"again")
 os.rename("b", "d/e")
 os.write(b, b"after the new name")
 os.link("a", "d/f")

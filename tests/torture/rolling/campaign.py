@@ -1,7 +1,7 @@
 """Processes on one database are replaced one after the other behind a load balancer, under load; some are killed.
 
 Two `lazulite serve --engine` share a PostgreSQL server. Clients on kept-alive connections write, read and query through
-a balancer with the files of `deploy/`. All the while each process in turn is asked to stop, ends, and is started anew.
+a balancer with the files of `deploy/`. All the while each process in turn is asked to stop, ends, and is started again.
 No request may fail of that. Of a process that is killed, only writes on their way to it may be lost, which are those
 that were asked before it was dead: while it dies, the kernel still lets clients in. A read is asked of another process.
 

@@ -63,7 +63,7 @@ def every_fault(attempt: Callable[[FaultAt], None], rival: Callable[[], None] | 
     """Run an attempt once for each effect and each fault, and yield after each, for the test to look at what is left.
 
     Args:
-        attempt: sets up everything anew, runs the protocol with these failpoints, and catches `Crash`.
+        attempt: sets up everything again, runs the protocol with these failpoints, and catches `Crash`.
         rival: writes as another process does. None leaves that fault out.
     """
     for fault in Fault:

@@ -1,4 +1,4 @@
-"""A session whose writes encrypt and whose reads decrypt; and rows that are encrypted anew."""
+"""A session whose writes encrypt and whose reads decrypt; and rows that are encrypted again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -154,7 +154,7 @@ class Reencrypted(NamedTuple):
 def reencrypted(
     table: str, old: Ciphers, new: Ciphers, policy: Policy, go_on: Continuation | None
 ) -> Protocol[Reencrypted]:
-    """Encrypt the rows of a page anew, but for rows that are as the new cipher writes them."""
+    """Encrypt the rows of a page again, but for rows that are as the new cipher writes them."""
     old, new = old.of(table), new.of(table)
     page = yield from read(Page(table, continuation=go_on), (yield from begin(policy)))
     protocols = tuple(_row(table, each, old, new, policy) for each in page.entities)
@@ -164,7 +164,7 @@ def reencrypted(
 
 
 def _row(table: str, row: Stored, old: Ciphers, new: Ciphers, policy: Policy) -> Protocol[bool | str]:
-    """Encrypt a row anew, If-Match its ETag, again if another writer was faster; return why it cannot be done."""
+    """Encrypt a row again, If-Match its ETag, again if another writer was faster; return why it cannot be done."""
     found: Stored | None = row
     while found is not None and not new.is_current(found.properties):
         try:

@@ -98,7 +98,7 @@ def reencrypt(
     policy: Policy = Policy(),  # noqa: B008 - it is frozen
     ambient: Ambient | None = None,
 ) -> Sequence[str]:
-    """Encrypt all rows of a table anew, and return why some of them cannot be decrypted.
+    """Encrypt all rows of a table again, and return why some of them cannot be decrypted.
 
     Programs may write meanwhile, if they can read both. A run that ends early is begun again: rows that are as they
     shall be are only read.

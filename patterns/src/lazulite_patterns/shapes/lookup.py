@@ -69,7 +69,7 @@ class Lookup(Generic[T]):
         return [(each, None if key is None else found[key]) for each, key in zip(holders, keys, strict=True)]
 
     def forget(self, key: EntityKey) -> None:
-        """Read an entity anew the next time, as after a write of it."""
+        """Read an entity again the next time, as after a write of it."""
         self._known.pop(key, None)
 
     def _keep(self, key: EntityKey, known: _Known[T]) -> None:

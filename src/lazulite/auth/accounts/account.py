@@ -86,7 +86,7 @@ class Account:
         object.__setattr__(self, "signers", tuple(map(Signer, self.keys)))
 
     def __reduce__(self) -> tuple[type["Account"], tuple[str, tuple[bytes, ...], int, Switches]]:
-        """Prepare the signers anew in the process that unpickles: a hash that was begun cannot be pickled."""
+        """Prepare the signers again in the process that unpickles: a hash that was begun cannot be pickled."""
         return Account, (self.name, self.keys, self.delegation_keys_since, self.switches)
 
 

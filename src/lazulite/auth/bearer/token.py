@@ -29,7 +29,7 @@ SKEW_SECONDS = 60
 """How far the issuer's clock may be from ours."""
 
 ID_CHARACTERS_MAX = 256
-"""Of a user's or a tenant's id; Entra ID's have 36."""
+"""The greatest length of a user's or a tenant's id; Entra ID's have 36."""
 
 _ISSUED_MAX = 2**53
 _TOKEN = re.compile(r"([\w-]{1,4096})\.([\w-]+)\.[\w-]+", re.ASCII)

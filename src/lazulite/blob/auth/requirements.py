@@ -34,7 +34,8 @@ DELETE_CONTAINER = Requirement("c", ("d",), actions=either("containers/delete"))
 BREAK_CONTAINER_LEASE = Requirement("c", ("d", "w"), actions=either("containers/write"))
 LIST = Requirement("c", ("l",), ("l",), either("blobs/read"), public=CONTAINER)
 LIST_UNPUBLISHED = replace(LIST, public="")
-"""Of uncommitted and deleted blobs. *Unverified* for the latter: without credentials, no request sees them."""
+"""The requirement of lists with uncommitted or deleted blobs. *Unverified* for the latter: without credentials, no
+request sees them."""
 LIST_TAGS = Requirement("c", ("t",), ("t",), either("tags/read"))
 """Beside `LIST`. Source: azure-sdk-for-rust#1318, azure-sdk-for-python#35718."""
 FIND = Requirement("o", ("f",), ("f",), either("blobs/filter"))
@@ -45,7 +46,7 @@ READ = Requirement("o", ("r",), ("r",), either("blobs/read"), public=BLOB)
 READ_UNCOMMITTED = replace(READ, public="")
 WRITE = Requirement("o", ("w",), ("w",), either("blobs/write"))
 CREATE_OR_WRITE = Requirement("o", ("c", "w"), ("c", "w"), _CREATE)
-"""Of an operation that creates a blob; where there is one, `may_overwrite` is demanded, too."""
+"""The requirement of an operation that creates a blob; where there is one, `may_overwrite` is demanded, too."""
 ADD_OR_WRITE = Requirement("o", ("a", "w"), ("a", "w"), _CREATE)
 DELETE = Requirement("o", ("d",), ("d",), either("blobs/delete"))
 DELETE_OR_WRITE = Requirement("o", ("d", "w"), ("d", "w"), either("blobs/write"))

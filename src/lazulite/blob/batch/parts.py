@@ -19,7 +19,7 @@ from lazulite.service.routing import component_of
 PARTS_MAX = 256
 BODY_BYTES_MAX = 4 * 1024 * 1024
 SERVER = "Windows-Azure-Blob/1.0"
-"""Of the responses in a batch."""
+"""The `Server` header of the responses in a batch."""
 
 _CLIENT_ID_MAX = 1024
 _OF_THE_WHOLE = frozenset({"content-type", "content-length", "x-content-type-options", "server", "date"})

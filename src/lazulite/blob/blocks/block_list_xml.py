@@ -17,7 +17,7 @@ from lazulite.protocol.xml import document as xml
 ENTRIES_MAX = 50_000
 """Blocks of a blob, and entries of a list."""
 BODY_BYTES_MAX = 8 * 1024 * 1024
-"""Of a list: 50,000 of the longest entries have less than 6 MiB."""
+"""The greatest length of a list: 50,000 of the longest entries have less than 6 MiB."""
 
 _ENTRIES_OF_A_STEP = 500
 _OPENING = re.compile(

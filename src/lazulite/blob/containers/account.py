@@ -33,7 +33,7 @@ _INFORMATION = (
     ("x-ms-is-hns-enabled", "false"),
 )
 MAX_PATH_CHARACTERS = 1024
-"""Of a document of the website, which is a blob's name."""
+"""The greatest length of the name of a website's document, which is a blob's name."""
 _RETENTION, _WEBSITE, _DEFAULT_VERSION = "DeleteRetentionPolicy", "StaticWebsite", "DefaultServiceVersion"
 _SINCE = ((SOFT_DELETE_SINCE, _RETENTION), (WEBSITE_SINCE, _WEBSITE), ("", _DEFAULT_VERSION))
 """The first version of each part, in the order of a response."""

@@ -119,7 +119,7 @@ class SegmentedCrc64:
 
     def __init__(self) -> None:
         self.whole = 0
-        """Of all segments that ended."""
+        """The checksum of all segments that ended."""
         self._segment = self._running = 0
         self._length = 0
         self._combines = False

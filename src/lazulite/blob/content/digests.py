@@ -23,7 +23,7 @@ class Algorithm(NamedTuple):
     """A kind of checksum."""
 
     header: str
-    """Of responses."""
+    """The header of responses."""
     size: int
     """In bytes."""
     since: str
@@ -57,7 +57,7 @@ SOURCE_CRC64 = ChecksumHeader("x-ms-source-content-crc64", CRC64, is_shown=False
 HEADERS = (CONTENT_MD5, CONTENT_CRC64, BLOB_MD5, SOURCE_MD5, SOURCE_CRC64)
 """All of them."""
 _OWN, _SOURCE = (CONTENT_MD5, CONTENT_CRC64), (SOURCE_MD5, SOURCE_CRC64)
-"""Of the content, and of the content at the URL of a source. A request has one header of each pair."""
+"""The checksums of the content, and of the content at the URL of a source. A request has one header of each pair."""
 
 RANGE_HEADERS = {"x-ms-range-get-content-md5": MD5, "x-ms-range-get-content-crc64": CRC64}
 """The headers by which Get Blob is asked for the checksum of a range."""
@@ -136,7 +136,7 @@ COPY_BLOB_FROM_URL = Rule("Copy Blob From URL", (*_OWN, *_SOURCE), Stored.COPIED
 SET_BLOB_PROPERTIES = Rule("Set Blob Properties", (CONTENT_MD5,), Stored.SENT, _NONE)
 SET_BLOB_TAGS = Rule("Set Blob Tags", _OWN, Stored.KEPT, _NONE)
 OTHERS = Rule("any other", (CONTENT_MD5,), Stored.KEPT, _NONE)
-"""Of all services. The kernel compares the header with the body (`Route.compares_checksums`)."""
+"""The rule of all services. The kernel compares the header with the body (`Route.compares_checksums`)."""
 _WRITES = (PUT_BLOB, PUT_EMPTY_BLOB, PUT_BLOCK, PUT_BLOCK_LIST, APPEND_BLOCK, PUT_PAGE, CLEAR_PAGES)
 _COPIES = (COPY_BLOB, COPY_BLOB_FROM_URL)
 RULES = (

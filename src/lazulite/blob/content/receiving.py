@@ -34,7 +34,7 @@ class ReceivedContent(NamedTuple):
     """The bytes, unless there is a content."""
     content: ContentId | None
     digests: Digests
-    """Of the bytes."""
+    """The digests of the bytes."""
 
     @property
     def number(self) -> int | None:

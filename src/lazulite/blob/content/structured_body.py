@@ -20,7 +20,7 @@ LENGTH_HEADER = "x-ms-structured-content-length"
 FORMAT = "XSM/1.0; properties=crc64"
 """The only value of the header; a response has it as the request had it."""
 SEGMENT_BYTES = 4 * 1024 * 1024
-"""Of a segment that we write, unless there would be too many."""
+"""The length of a segment that we write, unless there would be too many."""
 
 _VERSION = 1
 _WITH_CRC64 = 1

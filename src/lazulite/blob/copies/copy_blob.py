@@ -32,7 +32,7 @@ from lazulite.service.time_slice import TimeSlice
 
 _ACTION = "x-ms-copy-action"
 SYNC_BYTES_MAX = 256 * 1024 * 1024
-"""Of the source of a copy that the request asks to wait for."""
+"""The greatest length of the source of a synchronous copy."""
 
 
 async def copy_blob(call: Call) -> Response:

@@ -42,7 +42,7 @@ class Duplicate:
     container: Container
     source: Source
     number: int = 0
-    """Of the new list; 0: there is none."""
+    """The number of the new list; 0: there is none."""
     _contents: list[ContentId] = field(default_factory=list)
 
     async def commit(self, finish: Callable[[Transaction, Blob], Blob]) -> Blob:

@@ -118,7 +118,7 @@ class BlobPage:
     sent: Sequence[tuple[str, str]]
     """Elements for the parameters of the request: `Prefix`, `Marker`, `MaxResults`, `Delimiter`."""
     version: str
-    """Of the request."""
+    """The version of the request."""
 
 
 def write_page(page: BlobPage, rows: Iterable[bytes], marker: str) -> bytes:

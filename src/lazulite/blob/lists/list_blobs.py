@@ -24,7 +24,7 @@ _REQUIREMENTS = {
     "deleted": LIST_UNPUBLISHED,
     "deletedwithversions": LIST_UNPUBLISHED,
 }
-"""Of the words of `include` that need more than `LIST`."""
+"""The requirements of the words of `include` that need more than `LIST`."""
 
 
 async def list_blobs(call: Call) -> Response:

@@ -102,7 +102,7 @@ class Blob:
     blocks: int = 0
     """The committed blocks of the list."""
     epoch: int = 0
-    """Of a page blob: the number of snapshots before it (`model.pages`)."""
+    """The number of snapshots before a page blob (`model.pages`)."""
     sequence: int = 0
     """The sequence number of a page blob."""
     sealed: bool = False

@@ -31,7 +31,7 @@ class Uncommitted(NamedTuple):
     id: str = ""
     """The id of one of them; all have the length of this one."""
     day: int = 0
-    """Of the last Put Block, in days since 1601."""
+    """The day of the last Put Block, in days since 1601."""
 
 
 NO_BLOCKS = Uncommitted()

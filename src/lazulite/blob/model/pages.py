@@ -50,7 +50,7 @@ class Extent(NamedTuple):
     stop: int
     """Behind the last byte, in the segment."""
     epoch: int
-    """Of the write."""
+    """The epoch of the write."""
     content: int | None
     """The number of the content that has the bytes; None: the segment's row has them."""
     at: int
@@ -70,7 +70,7 @@ class ClearedRange(NamedTuple):
     stop: int
     """Behind the last byte, in the segment."""
     epoch: int
-    """Of the deletion; the first epoch is left out, as no snapshot is older."""
+    """The epoch of the deletion; the first epoch is left out, as no snapshot is older."""
 
 
 class PageSlice(NamedTuple):

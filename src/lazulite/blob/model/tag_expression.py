@@ -90,7 +90,7 @@ class TagQuery:
     """A `where`: comparisons that must all hold."""
 
     comparisons: tuple[Comparison, ...]
-    """Of tags. There is one with `=` for each tag, or at most one lower and one upper bound."""
+    """The comparisons of tags. There is one with `=` for each tag, or at most one lower and one upper bound."""
     container: str | None
     """The only container that is searched, if the expression names one."""
 

@@ -20,7 +20,7 @@ TAGS_MAX = 10
 NAME_MAX = 128
 VALUE_MAX = 256
 CHARACTERS = "-A-Za-z0-9 +./:=_"
-"""Of names and values, as a class of a regular expression has them."""
+"""The characters of names and values, as a class of a regular expression has them."""
 
 _TEXT = re.compile(f"[{CHARACTERS}]*+")
 

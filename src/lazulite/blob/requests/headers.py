@@ -18,7 +18,7 @@ from lazulite.protocol.metadata import metadata_headers
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 DEFAULT_TYPE = "application/octet-stream"
-"""Of content whose type no header tells."""
+"""The type of content that no header tells."""
 _STORED = (
     ("x-ms-blob-content-type", "content-type"),
     ("x-ms-blob-content-encoding", "content-encoding"),
@@ -52,7 +52,7 @@ _UNBUILT_COMPONENTS = frozenset({"expiry", "immutabilitypolicies", "legalhold"})
 """The components whose operations set such a header's property. They are rejected as operations that are not built."""
 Pairs = list[tuple[str, str]]
 ENCRYPTED = ("x-ms-request-server-encrypted", "true")
-"""Of writes. SDKs read it."""
+"""A header of responses to writes. SDKs read it."""
 _CONTENT = (
     "Content-Type",
     "Content-Encoding",
@@ -63,7 +63,7 @@ _CONTENT = (
 )
 _MD5 = 3
 _TIER = "Hot"
-"""Of a block blob whose tier was never set, and within the tier Smart."""
+"""The tier of a block blob whose tier was never set, and within the tier Smart."""
 
 
 def require_header(headers: Headers, name: str) -> str:

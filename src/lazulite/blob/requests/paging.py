@@ -33,9 +33,9 @@ class Marker(NamedTuple):
     """Where a page begins."""
 
     name: str
-    """Of a blob, or a prefix up to the delimiter."""
+    """The name of a blob, or a prefix up to the delimiter."""
     time: str = LAST_TIME
-    """Of a snapshot or version, as its id."""
+    """The time of a snapshot or version, as its id."""
 
 
 def write_marker(marker: Marker) -> str:

@@ -72,7 +72,7 @@ class ConditionalHeader(NamedTuple):
 
     name: str
     field: str
-    """Of `Conditions`."""
+    """The field of `Conditions`."""
     read: Callable[[str, str], object]
     """Takes its name and its value to the field's; raises `ServiceError`."""
     since: str = ""

@@ -66,7 +66,7 @@ class IndexedTags:
 
 
 NOT_INDEXED = IndexedTags({}, 0)
-"""Of a blob without tags."""
+"""The index entries of a blob without tags."""
 
 
 async def index_tags(engine: Engine, partition: Partition, tags: Mapping[str, str], now: int) -> IndexedTags:

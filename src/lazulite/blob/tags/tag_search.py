@@ -27,7 +27,7 @@ class SearchPosition(NamedTuple):
     """Where a search begins, or goes on."""
 
     row: str = ""
-    """Of the index; "": its beginning."""
+    """The row of the index; "": its beginning."""
     time: str = LAST_TIME
     """The id of a version of that blob; `LAST_TIME`: the current one, behind all others."""
 

@@ -7,7 +7,7 @@ Every content store must guarantee:
   owner refers to it. Content that was kept is deleted only by `delete` and `drop`.
 - A read yields the bytes that were written, or raises `ContentDamagedError`. It may have yielded a part before. So it
   does where the bytes of another content lie under a content's name, as far as owner and length tell.
-- `drop` empties a space of the engine for ever, whatever its size.
+- `drop` empties a space of the engine forever, whatever its size.
 
 The order of a write is therefore: seal, commit the row that refers to the content, `keep`.
 """
@@ -39,7 +39,7 @@ class Claim(NamedTuple):
     """What a row says of a content to which it refers. A content that differs belongs to another row."""
 
     partition: str
-    """Of the row."""
+    """The partition of the row."""
     length: int | None = None
     """The bytes of the content; None: the row does not tell."""
 
@@ -165,7 +165,7 @@ class ContentStore(Protocol):
         ...
 
     async def drop(self, space: int) -> None:
-        """Empty a space for ever. The files may go in the background.
+        """Empty a space forever. The files may go in the background.
 
         Raises:
             EngineUnavailableError: nothing happened.

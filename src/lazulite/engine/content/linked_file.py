@@ -114,7 +114,7 @@ class _Copy(NamedTuple):
 
     owner: str
     trailer: bytes
-    """Of the file's footer; empty if an earlier version made the copy."""
+    """The end of the file's footer; empty if an earlier version made the copy."""
 
 
 def _check(file: SealedFile, path: Path, claim: Claim) -> None:

@@ -103,7 +103,7 @@ class RemoteWriter:
         self.length = 0
         self._calls = calls
         self._number = number
-        """Of the primary's writer."""
+        """The number of the primary's writer."""
 
     async def write(self, chunk: bytes) -> None:
         """See `ContentWriter`."""

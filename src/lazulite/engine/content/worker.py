@@ -13,7 +13,7 @@ from lazulite.engine.thread_pool import ThreadPool
 
 T = TypeVar("T")
 THREADS = 4
-"""Of one store: they wait for the disk, and compute checksums and digests, most of the time."""
+"""The threads of one store: they wait for the disk, and compute checksums and digests, most of the time."""
 
 
 def unavailable(error: OSError) -> EngineUnavailableError:

@@ -17,7 +17,7 @@ An optimistic commit is written on a precondition, without reading the row or af
 value that is written is the one that the commit gives for the row as it is, because the row must meet the precondition.
 Of several commits that must read one row, one at a time is optimistic: the others would find a row that it has changed.
 No commit is optimistic while `partition_commit` commits to its partition: the write would wait for that lock, and could
-wait for ever. With scripts, commits that must read their row are left to `partition_commit`, which commits them
+wait forever. With scripts, commits that must read their row are left to `partition_commit`, which commits them
 together.
 """
 
@@ -44,7 +44,7 @@ _STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
 _LINGER_SECONDS = 0.005
 """A little longer than a statement takes on a fast disk."""
 _TRIES_MAX = 4
-"""With a slow clock, a process could find versions above its timestamps for ever."""
+"""With a slow clock, a process could find versions above its timestamps forever."""
 T = TypeVar("T")
 
 

@@ -14,7 +14,7 @@ from lazulite.engine.postgres.request_batcher import RequestBatcher
 ROWS_MAX = 64
 """The most rows of a short page."""
 BYTES_MAX = 4 << 20
-"""Of the values of a statement."""
+"""The bytes of the values of a statement."""
 _ROWS_OF_WEIGHT = 8
 
 PAGES = """

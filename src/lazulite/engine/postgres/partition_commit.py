@@ -40,7 +40,7 @@ _ROWS_MAX = 200
 T = TypeVar("T")
 
 _Outcome: TypeAlias = Decision[Any] | Needs[Any] | BaseException
-"""Of one commit; an exception is its rejection."""
+"""The outcome of one commit; an exception is its rejection."""
 _Expected: TypeAlias = Sequence[Precondition | None]
 """The preconditions of a commit's rows."""
 

@@ -1,7 +1,7 @@
 """Point reads, coalesced.
 
 Reads that wait share a statement, if the database can read rows of several partitions in one. A Citus coordinator would
-plan such a statement anew for all of its shards. So it gets a statement for each row that is routed to one shard. The
+plan such a statement again for all of its shards. So it gets a statement for each row that is routed to one shard. The
 first read of a node goes alone, which costs this process less. Those that wait for the node meanwhile share a round
 trip.
 """

@@ -1,6 +1,6 @@
 """Scans: pages of rows by key, each one statement, bounded in rows and bytes, over one snapshot.
 
-Most scans end within their first page, which is a snapshot by itself. A longer scan starts anew in a transaction with
+Most scans end within their first page, which is a snapshot by itself. A longer scan starts again in a transaction with
 a snapshot.
 
 A page is read in the order of index keys (see `keys`). It ends before a group of long keys, whose index keys have no
@@ -13,7 +13,7 @@ page is in one partition where these keys are, and then goes to one shard. A pag
 worker of Citus keeps its plan. A page over partitions has one: otherwise a coordinator would collect all rows for the
 window function.
 
-No output column of a statement has the name of a column of the table. A Citus coordinator writes a statement anew for
+No output column of a statement has the name of a column of the table. A Citus coordinator writes a statement again for
 its workers, and a worker would take `ORDER BY partition_key` for the output column of that name: it would sort all rows
 of a shard instead of reading the first ones by the index.
 """

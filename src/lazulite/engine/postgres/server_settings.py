@@ -2,7 +2,7 @@
 
 - The database should keep what it acknowledges; people read the warnings.
 - Every session must parse literals as standard SQL does, where a backslash is an ordinary character. A Citus
-  coordinator writes the constants of a statement anew for its workers, by its own session's
+  coordinator writes the constants of a statement again for its workers, by its own session's
   `standard_conforming_strings`; each worker parses them by its own. If the two differ, keys and values change silently.
 - The planner settings of a Citus cluster's workers, which a session's own settings do not reach. A page over partitions
   needs the first rows of each shard by the index. Without these settings, a worker whose statistics are stale or

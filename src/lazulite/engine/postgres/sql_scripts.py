@@ -3,7 +3,7 @@
 For databases that reject the statements with `WITH` of `sql_statements`: Citus routes each of these to one shard, and
 CockroachDB refuses to change a table twice in one statement. A script executes statements that are prepared in each
 session. Each names one partition, so a Citus worker keeps its plan, and a script costs little more than its rows. Other
-statements of Citus are planned anew each time. A check that fails divides by zero, or violates a primary key, and
+statements of Citus are planned again each time. A check that fails divides by zero, or violates a primary key, and
 undoes the script, with errors that have no other cause (`errors.CHECK_FAILED`). Values are written as hexadecimal
 digits and numbers as digits, so the script contains no caller's text.
 

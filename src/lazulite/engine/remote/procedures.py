@@ -22,7 +22,7 @@ class Form(NamedTuple):
 
 
 PLAIN = Form(lambda value: value, lambda value: value)
-"""Of values that are plain already."""
+"""The form of values that are plain already."""
 
 
 def several(form: Form) -> Form:

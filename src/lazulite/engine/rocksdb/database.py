@@ -1,10 +1,10 @@
-"""The open database of a data directory with its group commit; opened anew after failures.
+"""The open database of a data directory with its group commit; opened again after failures.
 
 A write is tried again while RocksDB stalls writes, bounded in time and off the event loop.
 
 After a failed write or sync the content of the disk is unknown: the kernel may have discarded what it could not write,
 and the next sync may still succeed. So nothing more is written to that database. Readers keep the last durable state.
-Once the disk takes writes again, the database is closed and opened anew. RocksDB then replays its log into new, synced
+Once the disk takes writes again, the database is closed and opened again. RocksDB then replays its log into new, synced
 files. A rejected commit may or may not be there afterwards, but as a whole, and durable if it is.
 """
 
@@ -200,7 +200,7 @@ class OpenDatabase:
             try:
                 await retry_while_stalled(self._settings, self._timer, partial(self._put, batch))
             except StalledError as error:
-                if written:  # What was written can be undone only by opening the database anew.
+                if written:  # What was written can be undone only by opening the database again.
                     raise unavailable(error) from None
                 raise
             written = True
@@ -232,7 +232,7 @@ class DatabaseLifecycle:
         directory: where the database lives.
         adopt: wraps a database that was just opened.
         release: ends all uses of a database that is about to be closed.
-        retry_seconds: time between a failure and an attempt to open the database anew, and between attempts.
+        retry_seconds: time between a failure and an attempt to open the database again, and between attempts.
         worker: runs what blocks.
 
     Raises:
@@ -295,7 +295,7 @@ class DatabaseLifecycle:
             await self.current.group_commit.drain()
         await self._release()
 
-    # --- opening anew
+    # --- opening again
 
     def _adopt(self, database: Rdict) -> None:
         adopted = self._adopt_database(database)
@@ -317,7 +317,7 @@ class DatabaseLifecycle:
             self._recovery = asyncio.create_task(self._recover())
 
     async def _recover(self) -> None:
-        """Try to open the database anew until that succeeds or the engine closes."""
+        """Try to open the database again until that succeeds or the engine closes."""
         while not await self._closes_meanwhile():
             try:
                 if await self._reopen():
@@ -326,7 +326,7 @@ class DatabaseLifecycle:
                 continue
 
     async def _reopen(self) -> bool:
-        """Close the database, if the disk takes writes again, and open it anew; return whether that was done."""
+        """Close the database, if the disk takes writes again, and open it again; return whether that was done."""
         if self.current is not None:
             if not await self._worker.run(self._directory.has_room):
                 return False

@@ -10,7 +10,7 @@ Invariants beside those of `group_commit`:
 3. Each group stores the newest commit timestamp. Timestamps grow over the whole store, over restarts, and over a clock
    that steps back.
 4. A dropped space rejects commits until this process ends. Its number is never reused, so that is enough.
-5. After a failed write or sync the database is opened anew: see `database`.
+5. After a failed write or sync the database is opened again: see `database`.
 
 The disk space of dropped spaces is reclaimed in the background, one space at a time. A drop writes one range deletion;
 RocksDB removes the rows when it next compacts them. The reclaimer compacts them at once. RocksDB releases the
@@ -258,7 +258,7 @@ class RocksEngine:
             for _ in database.read_ahead(keys, reads):
                 await asyncio.sleep(0)
                 if self._lifecycle.writable() is not database:
-                    raise EngineUnavailableError("the store was opened anew meanwhile")
+                    raise EngineUnavailableError("the store was opened again meanwhile")
             while group_commit.full:
                 await group_commit.wait_for_room()
             self._lifecycle.writable()

@@ -19,7 +19,7 @@ Consequences:
 - A reader sees all of a commit or nothing, and sees it from the moment that its writer is acknowledged.
 - A commit that received a value from either group waits for that group, whether it writes or not.
 - A stall rejects the open group too, because its commits may build on the flushing ones.
-- After a failure the group commit is never used again. The database is opened anew, and its recovery puts whatever
+- After a failure the group commit is never used again. The database is opened again, and its recovery puts whatever
   survived into synced files.
 - The drop of a space has no undo. Until it is durable, `until_durable` covers all keys of the space, and readers wait.
 - A commit reads, decides and joins the open group in one step of the event loop, so that no other commit comes between.
@@ -30,7 +30,7 @@ A commit group is the changes between two flushes, kept in memory until the next
 runs what blocks, one call after the other. An executor of the standard library needs twice the processor time for a
 call, because its futures can be waited for in any thread; these can be awaited only, and a write that is alone waits
 for such a call. The thread is started when it is made: see `thread_pool`. Where it has no memory to report an outcome,
-the process ends by SIGABRT, since the caller would wait for ever.
+the process ends by SIGABRT, since the caller would wait forever.
 
 The binding raises a bare `Exception` whose text begins with RocksDB's status ("Corruption: ...", "IO error: ..."). So
 the type says nothing, and `engine_error` is the one place that reads the text.
@@ -428,7 +428,7 @@ class GroupCommit:
         except EngineError as error:
             self._fail(error)
         except BaseException:
-            self._fail(EngineUnavailableError("a flush was broken off"))  # No waiter may wait for ever.
+            self._fail(EngineUnavailableError("a flush was broken off"))  # No waiter may wait forever.
             raise
         finally:
             self._flush = None

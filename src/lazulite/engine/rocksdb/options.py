@@ -48,7 +48,7 @@ class RocksSettings:
     """Bound on the retries of a write while RocksDB stalls."""
     stall_retry_seconds: float = 0.01
     recovery_retry_seconds: float = 1.0
-    """Time between a failed write and an attempt to open the store anew, and between attempts."""
+    """Time between a failed write and an attempt to open the store again, and between attempts."""
 
 
 _OPEN_FILES_MIN = 256

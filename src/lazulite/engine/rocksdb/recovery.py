@@ -12,12 +12,12 @@ The store is opened read-only, in up to three modes, and the sequence numbers th
 
 A store without a marker (new, restored, or of an older version) gets the first mode.
 
-The binding reads the newest options file when it opens a store, though it is given every option anew. If the name of a
+The binding reads the newest options file when it opens a store, though it is given every option again. If the name of a
 section is damaged, the process ends with a segmentation fault. The store needs none of these files.
 
 A log or a MANIFEST is blocks of 32 KiB. A record, or a piece of one, has a header of seven bytes: a checksum (4), the
 length (2) and the type (1), both little endian; none crosses a block's end. Lazulite's stores have types 1 to 4. Types
-5 to 8 belong to recycled logs, which Lazulite does not use: RocksDB reads such a record for ever and never opens. A
+5 to 8 belong to recycled logs, which Lazulite does not use: RocksDB reads such a record forever and never opens. A
 flipped bit turns a 1 into a 5.
 
 The check of frames visits at least the records that RocksDB visits: it uses the same lengths, and goes on with the next

@@ -66,7 +66,7 @@ class Node(NamedTuple):
     """Its character data, white space included; of an element with children, what stands around them."""
     children: tuple["Node", ...]
     place: Place
-    """Of the first character of its name."""
+    """The position of the first character of its name."""
     attributes: Mapping[str, str]
     """By name, which is spelled as an element's. Declarations of namespaces are none."""
 

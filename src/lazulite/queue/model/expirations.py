@@ -94,7 +94,7 @@ class Expirations:
 
 def _read(row: str, value: bytes) -> Due:
     if len(row) != _CHARACTERS or len(value) != _VALUE.size or row != row.lower():
-        raise ValueError("the row is none of an expiration")
+        raise ValueError("the row is not an expiration")
     return Due(int(row[:16], 16), int(row[16:32], 16), int(row[32:], 16), row, value)
 
 

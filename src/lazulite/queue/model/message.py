@@ -154,7 +154,7 @@ def row_of_index(row: str, value: bytes) -> str:
     """Return the key of a message's row, given its index row.
 
     Raises:
-        ValueError: the value is none of an index row.
+        ValueError: the value is not an index row.
     """
     return f"{VISIBLE}{_visible(value):016x}{row[_ID_AT:]}"
 
@@ -169,7 +169,7 @@ def read_message(row: str, value: bytes) -> Message:
     """Read a row.
 
     Raises:
-        ValueError: it is none of a message.
+        ValueError: it is not a message.
     """
     visible, message = _read_key(row, VISIBLE)
     try:
@@ -177,7 +177,7 @@ def read_message(row: str, value: bytes) -> Message:
     except struct.error:
         raise ValueError("a message is too short") from None
     if kind != _KIND:
-        raise ValueError("the value is none of a message")
+        raise ValueError("the value is not a message")
     return Message(message, inserted, expires, visible, value[_HEAD.size :], dequeues, changes)
 
 
@@ -197,13 +197,13 @@ def _visible(value: bytes) -> int:
     except struct.error:
         raise ValueError("an index row has another length") from None
     if kind != _INDEX_KIND:
-        raise ValueError("the value is none of an index row")
+        raise ValueError("the value is not an index row")
     return int(visible)
 
 
 def _read_key(row: str, prefix: str) -> tuple[int, UUID]:
     if len(row) != _KEY_CHARACTERS or row[0] != prefix or row != row.lower():
-        raise ValueError("the key is none of a message")
+        raise ValueError("the key is not a message")
     return int(row[1:_ID_AT], 16), UUID(int=int(row[_ID_AT:], 16))
 
 

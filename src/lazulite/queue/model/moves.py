@@ -67,7 +67,7 @@ def read_state(value: bytes | None) -> ShardState:
         raise ValueError("the state of a shard has another length") from None
     state = ShardState(*numbers)
     if kind != _KIND or state.floor > state.barrier:
-        raise ValueError("the value is none of a shard")
+        raise ValueError("the value is not a shard")
     return state
 
 

@@ -24,7 +24,7 @@ _SHORT_BYTES = 256 * 1024
 """A larger response takes about a time slice, or would on another machine."""
 
 _FRAGMENTS_FREE = 16
-"""Of a slice of input: short bodies, and the ends of those that came in two reads."""
+"""The free fragments of a slice of input: short bodies, and the ends of those that came in two reads."""
 
 _FRAGMENT_SECONDS = 1e-6
 """What a part of a body costs that is hardly longer than its framing."""
@@ -51,7 +51,7 @@ CHARGED_STATUSES = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
 
 
 class CostAccount:
-    """Of one connection; `seconds` of the event loop's time, charged once they are a time slice."""
+    """The cost of one connection: `seconds` of the event loop's time, charged once they are a time slice."""
 
     __slots__ = ("seconds",)
 
@@ -73,7 +73,7 @@ class CostAccount:
         self.seconds += _REJECTION_SECONDS
 
     def tried(self, meter: CpuMeter) -> None:
-        """Account for work on a request that has to be done anew, as its response was not ready."""
+        """Account for work on a request that has to be done again, as its response was not ready."""
         if meter.total_s > _TRY_SECONDS_FREE:
             self.seconds += meter.total_s
 
@@ -93,7 +93,7 @@ class CostAccount:
         self.seconds += meter.unsettled_s + _FRAMING_SECONDS
 
     def settle(self) -> float:
-        """Return the cost, and begin anew."""
+        """Return the cost, and begin again."""
         seconds, self.seconds = self.seconds, 0.0
         return seconds
 
@@ -161,7 +161,7 @@ class GateResources(Protocol):
 
 
 class AdmissionGate:
-    """Of one connection.
+    """The admission of the requests of one connection.
 
     Args:
         resources: of the server.

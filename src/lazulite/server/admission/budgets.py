@@ -198,7 +198,7 @@ class Budgets:
 
     @property
     def buffered_bytes(self) -> int:
-        """Of request bodies: held, or reserved."""
+        """The bytes of request bodies: held, or reserved."""
         return self.bodies.held_bytes + self.unaccepted.held_bytes
 
 

@@ -44,7 +44,7 @@ _BACK_OFF_SECONDS_MAX = 1.0
 _PAUSE_RATIO = 5
 _TICK_SECONDS = 0.001
 _IDLE_RATIO = 0.5
-"""Of a tick: a loop that has slept this much of it has nothing better to do."""
+"""The share of a tick: a loop that has slept this much of it has nothing better to do."""
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -262,7 +262,7 @@ class CpuMeter:
 
 
 def run_metered(work: Callable[[A], T], argument: A, scheduler: FairScheduler, meter: CpuMeter) -> T:
-    """Run some work that never yields; the meter begins anew."""
+    """Run some work that never yields; the meter begins again."""
     began_s = scheduler.clock()
     if began_s - scheduler.noted_s > _NOTE_SECONDS:
         scheduler.note(began_s)
@@ -282,7 +282,7 @@ def schedule_fairly(
     *,
     background: bool = False,
 ) -> Generator[object, None, T]:
-    """Run some work, scheduled once it proves to be long; the meter begins anew. `background`: it pauses, too."""
+    """Run some work, scheduled once it proves to be long; the meter begins again. `background`: it pauses, too."""
     error = None
     clock = scheduler.clock
     meter.total_s = meter.unsettled_s = 0.0

@@ -57,7 +57,7 @@ class HttpApplication:
 
     @property
     def buffered_bytes(self) -> int:
-        """Of request bodies: held, or reserved."""
+        """The bytes of request bodies: held, or reserved."""
         return self._bodies.held_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:

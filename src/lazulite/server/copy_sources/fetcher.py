@@ -28,7 +28,7 @@ from lazulite.server.oidc.fetch import FetchError, Origin, origin_of
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
 
 READ_BYTES = 64 * 1024
-"""Of one read. A connection holds at most four of them."""
+"""The bytes of one read. A connection holds at most four of them."""
 _OVERHEAD_BYTES_MAX = 64 * 1024
 
 _FETCHES_MAX = 16

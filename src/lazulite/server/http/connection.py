@@ -9,7 +9,7 @@ Invariants:
   closed.
 - A connection with much cost on its account (of slow requests, bulk, rejected requests) is read no further until the
   scheduler has admitted it.
-- Each state has a deadline (`states`), so no connection stays for ever; every buffer has a bound (`Limits`).
+- Each state has a deadline (`states`), so no connection stays forever; every buffer has a bound (`Limits`).
 """
 
 import asyncio

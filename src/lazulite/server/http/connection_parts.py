@@ -1,7 +1,7 @@
 """What an HTTP/1.1 connection consists of: its halves, the memory that it holds, its state, and its deadline.
 
 Invariants:
-- Each state has a deadline, so no connection stays for ever. The state changes by `TRANSITIONS` alone, but for what
+- Each state has a deadline, so no connection stays forever. The state changes by `TRANSITIONS` alone, but for what
   `enter` is called with: the same state again, with a new deadline.
 - Every byte of input and output counts, whether or not the client has shown good credentials. Only accepted bodies
   (`BodyBudget`), windows of content on their way out (`exchange`) and the buffers of TLS at rest, which have the bound
@@ -49,7 +49,7 @@ _ON_WRITES_BLOCKED = Event.WRITES_BLOCKED
 
 
 class ConnectionMemory:
-    """Of one connection.
+    """The memory of one connection.
 
     Args:
         inbound: what has come.
@@ -114,7 +114,7 @@ class ConnectionMemory:
 
 
 class ConnectionParts(OpenConnection, Holder):
-    """Of one connection; the modules beside this one act on it.
+    """The parts of one connection; the modules beside this one act on it.
 
     Args:
         server: what the server's connections share.
@@ -174,7 +174,7 @@ class ConnectionParts(OpenConnection, Holder):
         held_bytes, unaccepted_bytes = self.held_bytes()
         server, memory = self.server, self.memory
         memory.is_charged = held_bytes > 0 or unaccepted_bytes > 0
-        # The others come first: where this connection is evicted itself, all is accounted for anew.
+        # The others come first: where this connection is evicted itself, all is accounted for again.
         server.unaccepted.update(self, unaccepted_bytes)
         budget = server.unauthenticated
         if memory.is_authenticated:
@@ -226,7 +226,7 @@ class ConnectionParts(OpenConnection, Holder):
         self._message_count = self.inbound.parser.message_count
 
     def reset_pace(self) -> None:
-        """Begin anew with the next body."""
+        """Begin again with the next body."""
         self._pace = None
 
     def settle(self) -> None:

@@ -90,7 +90,7 @@ def _cache_head(lines: bytes, headers: Fields, unique_count: int) -> None:
 
 
 class WholeReader:
-    """Of one connection.
+    """Reads the whole messages of one connection.
 
     Args:
         limits: the bounds.
@@ -174,7 +174,7 @@ class WholeReader:
                     steady.append(line)
                     new.append((line, field))
             headers[field[0]] = field[1]
-        # A field that came again is joined or rejected by the long way.
+        # A field that came again is joined or rejected by the whole parser.
         if len(headers) < len(lines) or not is_known_host(headers.get("host")):
             return None
         if new:
@@ -184,7 +184,7 @@ class WholeReader:
 
 
 class InboundBuffer:
-    """Of one connection.
+    """The input of one connection.
 
     Args:
         limits: the bounds.

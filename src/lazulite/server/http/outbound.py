@@ -35,7 +35,7 @@ from lazulite.service.time_slice import TimeSlice
 
 _TCP_INFO = getattr(socket, "TCP_INFO", None)
 _LAYOUT = struct.Struct("@24xI92xQ16xI")
-"""Of the kernel's `struct tcp_info` (linux/tcp.h): tcpi_unacked, tcpi_bytes_acked, tcpi_notsent_bytes."""
+"""The layout of the kernel's `struct tcp_info` (linux/tcp.h): tcpi_unacked, tcpi_bytes_acked, tcpi_notsent_bytes."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -75,7 +75,7 @@ _UNKNOWN = _Sent(0, 0, 0)
 
 
 class AckProgress:
-    """Of one connection.
+    """The acknowledgements of one connection.
 
     Args:
         transport: whatever it is; where there is no TCP, or the kernel is another, only what waits in it counts.

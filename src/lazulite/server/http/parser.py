@@ -99,10 +99,10 @@ class RequestParser:
         """The request whose body is being read."""
         self._replaying = False
         self._raw_bytes = 0
-        """Of a message that is not complete, but those that came in one slice with the end of another."""
+        """The bytes of a message that is not complete, but those that came in one slice with the end of another."""
         self._slice_bytes = 0
         self._begun_in_bytes = 0
-        """Of the slice in which the head began behind another message, whose bytes are not among `_raw_bytes`."""
+        """The bytes of the slice in which the head began behind another message; its own are not in `_raw_bytes`."""
         self._url = b""
         self._headers: dict[str, str] = {}
         self._repeated: list[str] = []

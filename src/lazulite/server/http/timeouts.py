@@ -65,7 +65,7 @@ class Sweeper:
 
 
 class BodyPace:
-    """Of one body.
+    """The pace of one body.
 
     Args:
         limits: the bounds.
@@ -85,7 +85,7 @@ class BodyPace:
         self._since_s = self._progress_s = now_s
 
     def end_wait(self, now_s: float) -> None:
-        """Wait no more, for a while or for ever."""
+        """Wait no more, for a while or forever."""
         self._awaited_s += now_s - self._since_s
 
     def shift(self, seconds: float) -> None:

@@ -44,7 +44,7 @@ READINGS = {
     "connections": "Connections of clients now.",
     "connections_max": "Connections of clients that are accepted at a time.",
     "buffered_bytes": "Request bodies held now.",
-    "store_writable": "1 while the store takes writes; 0 after a failure, until it has been opened anew.",
+    "store_writable": "1 while the store takes writes; 0 after a failure, until it has been opened again.",
     "store_file_bytes": "The store's tables on disk.",
     "store_memtable_bytes": "What the store holds in memory until it is written to tables.",
     "store_cache_bytes": "Blocks of tables kept in memory.",

@@ -13,7 +13,7 @@ from lazulite.server.limits import KIB, Limits
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 PAGE_LIMITS = Limits(connections=64, body_bytes=64 * KIB, buffered_bytes=64 * 64 * KIB, drain_seconds=2)
-"""Of the port: scrapers are few and send no bodies."""
+"""The limits of the port: scrapers are few and send no bodies."""
 
 
 class MetricsPage:

@@ -29,7 +29,7 @@ SHUTDOWN_SECONDS = 5.0
 """How long `close` waits for a collector to take the last spans."""
 
 PATH_CHARACTERS_MAX = 1024
-"""Of a path, as a span has it."""
+"""The greatest length of a path in a span."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "MERGE"})
 _SAME_AGAIN_SECONDS = 60.0

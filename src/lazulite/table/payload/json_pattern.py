@@ -62,7 +62,7 @@ class _Form(NamedTuple):
     """The values of one type that a pattern matches."""
 
     pattern: str
-    """Of JSON values; of canonical literals where there is no `literal`."""
+    """The expression of JSON values; of canonical literals where there is no `literal`."""
     literal: Callable[[str], str] | None = None
     """From what was matched to the canonical literal; raises ValueError where there is none."""
 
@@ -107,7 +107,7 @@ class _Order(NamedTuple):
     literals: tuple[tuple[int, Callable[[str], str]], ...]
     """Indices among `groups` with the function that makes the literal."""
     template: str
-    """Of the members of a row; its fields are the literals. A name has no percent sign."""
+    """The template of the members of a row; its fields are the literals. A name has no percent sign."""
 
     @classmethod
     def of(cls, keys: Iterable[int], slots: Iterable[PropertySlot], forms: Mapping[int, _Form]) -> Self:

@@ -33,7 +33,7 @@ class Page:
     items: list[bytes] = field(default_factory=list)
     """Each entity returned, as `PageRequest.serialize` returned it."""
     items_bytes: int = 0
-    """Of all of them."""
+    """The bytes of all items."""
     next: Key | None = None
     """The start of the next page; None if there is none."""
     scanned: int = 0

@@ -51,7 +51,7 @@ def record_of(blob: str, text: bytes) -> LogRecord:
     """Return the record of a line.
 
     Raises:
-        Inconsistent: the line is none of a log: another program wrote it.
+        Inconsistent: the line is not a log: another program wrote it.
     """
     try:
         return _decoder.decode(text)

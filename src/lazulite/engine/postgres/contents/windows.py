@@ -72,7 +72,7 @@ class ContentWindows:
         return number
 
     async def touch(self, content: ContentId) -> None:
-        """Begin the hour of an unsealed content anew."""
+        """Begin the hour of an unsealed content again."""
         await self._ask(statements.TOUCH, content)
 
     async def add(self, content: ContentId, number: int, window: bytes) -> None:
