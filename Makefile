@@ -53,7 +53,7 @@ coverage: lint
 # Each Python has an environment of its own, such as .venv-python3.12.
 NEWER_PYTHONS ?= python3.12 python3.13
 REQUEST_PATH = $(wildcard $(addprefix tests/,protocol auth records service server/http table/batch table/model table/payload \
-	table/plan table/query queue/test_payload.py queue/test_plans.py blob/headers blob/payload blob/transfers))
+	table/plan table/query queue/test_payload.py queue/test_plans.py blob/requests blob/content))
 versions:
 	@for python in $(NEWER_PYTHONS); do \
 		environment=.venv-$${python##*/}; \
