@@ -163,10 +163,17 @@ class NewBlob:
             raise ServiceError("UnauthorizedBlobOverwrite")
         lease = self._call.preconditions.allow_write(found, transaction.present)
         self._indexed.check(transaction.now)
-        blob = Blob(type=self._type, modified=transaction.modified, created=transaction.modified)
-        blob = replace(blob, headers=self._headers, metadata=self._metadata, lease=lease)
-        blob = replace(blob, tags=tuple(self._tags.items()))
-        return replace(blob, tier=self._tier, tier_changed=transaction.now if self._tier else 0)
+        return Blob(
+            type=self._type,
+            modified=transaction.modified,
+            created=transaction.modified,
+            headers=self._headers,
+            metadata=self._metadata,
+            tags=tuple(self._tags.items()),
+            lease=lease,
+            tier=self._tier,
+            tier_changed=transaction.now if self._tier else 0,
+        )
 
     def take_tags(self, source: Blob) -> None:
         """Take the tags of the source of a copy, if the request says so by `x-ms-copy-source-tag-option: COPY`.
