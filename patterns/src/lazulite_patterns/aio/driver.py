@@ -131,12 +131,12 @@ class Driver:
                 pages = cast(Any, container).list_blobs(**made.options, **options).by_page(effect.continuation)
                 page = await anext(pages, None)
                 blobs = [] if page is None else [each async for each in page]
-                return blob_sdk.found(blobs, getattr(pages, "continuation_token", None))
+                return blob_sdk.found(made, blobs, getattr(pages, "continuation_token", None))
             try:
                 answer = await getattr(_client(container, effect.name, blob_sdk.lease_id(effect)), made.method)(
                     *made.args, **made.options, **options
                 )
-                return blob_sdk.result(effect, await answer.readall() if isinstance(effect, BlobGet) else answer)
+                return blob_sdk.result(effect, made, await answer.readall() if isinstance(effect, BlobGet) else answer)
             except HttpResponseError as error:
                 if blob_sdk.is_absent(effect, error):
                     return None

@@ -91,6 +91,7 @@ class Walk:
         """Examine a row of a table or another place, confirm what is found, and repair it if that is wanted."""
         source = source_of(place)
         for _ in range(_LOOKS_MAX):
+            now = now if row.date is None else (yield from perform(UtcNow(row.date)))
             try:
                 findings = yield from check.examine(source.name, row, now)
             except (EntityFormatError, EntityValueError, KeyFormatError, KeyValueError) as error:
@@ -104,7 +105,6 @@ class Walk:
             if again.etag == row.etag and (row.date is not None or again.date is None):
                 return (yield from self._repaired(findings))
             # A row of a page has no service's time: ages are those by the host's clock, so it is examined again.
-            now = now if again.date is None else (yield from perform(UtcNow(again.date)))
             row = again
         return []
 

@@ -119,12 +119,12 @@ class Driver:
             if isinstance(effect, BlobPage):
                 pages = cast(Any, container).list_blobs(**made.options, **options).by_page(effect.continuation)
                 blobs = list(next(pages, ()))
-                return blob_sdk.found(blobs, getattr(pages, "continuation_token", None))
+                return blob_sdk.found(made, blobs, getattr(pages, "continuation_token", None))
             try:
                 answer = getattr(_client(container, effect.name, blob_sdk.lease_id(effect)), made.method)(
                     *made.args, **made.options, **options
                 )
-                return blob_sdk.result(effect, answer.readall() if isinstance(effect, BlobGet) else answer)
+                return blob_sdk.result(effect, made, answer.readall() if isinstance(effect, BlobGet) else answer)
             except HttpResponseError as error:
                 if blob_sdk.is_absent(effect, error):
                     return None

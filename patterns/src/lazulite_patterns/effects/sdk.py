@@ -48,13 +48,14 @@ def _check_batch(request: Any) -> None:
     changesets.check_length(len(request.http_request.content or b""))
 
 
-class _DateHook:
+class DateHook:
     """Keeps the service's time of an answer."""
 
     def __init__(self) -> None:
         self.date: datetime | None = None
 
     def __call__(self, response: Any) -> None:
+        """Take an answer."""
         self.date = point_reads.date_of(response.http_response.headers)
 
 
@@ -142,9 +143,7 @@ def result_of(effect: Read | Write | Batch, status: int, headers: Any, content: 
 def call(effect: Read | Write | Batch) -> Call:
     """Return the call that an effect is."""
     if isinstance(effect, Read):
-        return Call(
-            "get_entity", effect.key, {**NO_RETRIES, **_select(effect.select), "raw_response_hook": _DateHook()}
-        )
+        return Call("get_entity", effect.key, {**NO_RETRIES, **_select(effect.select), "raw_response_hook": DateHook()})
     if isinstance(effect, Write):
         return _write_call(effect.operation)
     operations = [_in_batch(each) for each in effect.operations]
@@ -154,7 +153,7 @@ def call(effect: Read | Write | Batch) -> Call:
 def result(effect: Read | Write | Batch, made: Call, answer: Any) -> object:
     """Return an effect's result from the SDK's answer."""
     hook = made.options.get("raw_response_hook")
-    if isinstance(hook, _DateHook):
+    if isinstance(hook, DateHook):
         return stored(answer)._replace(date=hook.date)
     if isinstance(effect, Batch):
         return tuple(str(each.get("etag") or "") for each in answer)

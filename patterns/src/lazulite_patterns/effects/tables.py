@@ -27,7 +27,7 @@ class Stored(NamedTuple):
     etag: str
     timestamp: datetime | None = None
     date: datetime | None = None
-    """The service's time when it answered, in whole seconds; only by `Read`."""
+    """The service's time when it answered, in whole seconds; not by `Page`."""
 
     @property
     def key(self) -> EntityKey:

@@ -196,14 +196,16 @@ def _write(key: EntityKey, inside: list[Item], row: Stored | None) -> Planned:
     return Planned(Operation(Kind.REPLACE, key, properties(inside), row.etag), Ring.of(row.properties))
 
 
-def apply(entry: Entry, change: Change, policy: Policy) -> Protocol[None]:
-    """Change a list, again if another writer was faster.
+def apply(entry: Entry, change: Change, policy: Policy, known: Sequence[Stored] | None = None) -> Protocol[None]:
+    """Change a list, again if another writer was faster. `known` are its rows if they were read for this.
 
     Raises:
         Conflict: other writers were faster, each time.
     """
     for number in range(_ATTEMPTS_MAX):
-        planned = changed(entry, (yield from rows(entry, policy)), change)
+        found = (yield from rows(entry, policy)) if known is None else known
+        known = None
+        planned = changed(entry, found, change)
         if not planned:
             return
         try:
@@ -235,11 +237,12 @@ def put(
     entry: Entry, key: EntityKey, policy: Policy, *, versioned: bool = True, intent: Properties = NO_INTENT
 ) -> Protocol[None]:
     """Put an entity into a list, with a new version if the list is in another partition."""
-    version = ""
+    version, found = "", None
     if versioned:
-        second = int((yield from perform(UtcNow())).timestamp())
+        found = yield from rows(entry, policy)
+        second = int((yield from perform(UtcNow(found[0].date if found else None))).timestamp())
         version = f"{second}.{(yield from perform(NewId()))}"
-    yield from apply(entry, Change(put=(Item(*key, version, written(intent)),)), policy)
+    yield from apply(entry, Change(put=(Item(*key, version, written(intent)),)), policy, found)
 
 
 def withdraw(entry: Entry, key: EntityKey, names: frozenset[str], policy: Policy) -> Protocol[None]:

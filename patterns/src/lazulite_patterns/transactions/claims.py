@@ -116,11 +116,12 @@ class Claims:
         """Delete the blobs that are older than the grace, if there is no message; return their number."""
         found: list[BlobFacts] = []
         continuation: str | None = None
-        now = yield from perform(UtcNow())
         while True:
             page = BlobPage(self.container, f"{self.queue}/", continuation)
             blobs = yield from read(page, (yield from begin(self.policy)))
-            found += [each for each in blobs.blobs if blob_age_seconds(each, now) > self.grace_seconds]
+            for each in blobs.blobs:
+                if blob_age_seconds(each, (yield from perform(UtcNow(each.date)))) > self.grace_seconds:
+                    found.append(each)
             if (continuation := blobs.continuation) is None:
                 break
         # A message that fails is copied and then removed; one that is tried again goes back by the same steps.

@@ -89,7 +89,7 @@ class LargeBlobs:
 
 def _row(facts: BlobFacts) -> Stored:
     properties = {"PartitionKey": facts.name, "RowKey": "", _OWNER: Owner.of(facts.metadata)}
-    return Stored(properties, facts.etag, facts.last_modified)
+    return Stored(properties, facts.etag, facts.last_modified, facts.date)
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,11 @@ class Collector:
         go_on: Continuation | None = None
         count = 0
         while True:
-            now = yield from perform(UtcNow())
             found = yield from LargeBlobs(self.table, self.container).page(go_on, self.policy)
             for row in found.entities:
-                if age_seconds(row, now) > self.grace_seconds and (yield from self._is_orphan(row)):
+                if age_seconds(row, (yield from perform(UtcNow(row.date)))) > self.grace_seconds and (
+                    yield from self._is_orphan(row)
+                ):
                     count += yield from discard(self.container, row.key.partition_key, self.policy, row.etag)
             if (go_on := found.continuation) is None:
                 return count
