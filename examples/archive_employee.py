@@ -1,6 +1,6 @@
 """Move an employee from the table `Current` to the table `Archive` with the help of a queue.
 
-Two tables have no common transaction. A message stands for the intention to move an entity, and a worker carries it out
+Two tables have no common transaction. A message stands for the intention to move an entity, and a worker handles it
 in steps that can be repeated:
 
     1. copy the entity to `Archive`: insert-or-replace, so that a second copy changes nothing
@@ -13,7 +13,7 @@ messages, for a person to look at.
 
     python examples/archive_employee.py add Sales 0042 Ada     an employee
     python examples/archive_employee.py archive Sales 0042     put the message
-    python examples/archive_employee.py work                   carry out all messages
+    python examples/archive_employee.py work                   handle all messages
     python examples/archive_employee.py show                   what is where
 """
 
@@ -80,20 +80,20 @@ class Archive:
         self.queue.send_message(json.dumps({"PartitionKey": department, "RowKey": number}), time_to_live=-1)
 
     def work(self) -> bool:
-        """Carry out one message; return False if none is visible."""
+        """Handle one message; return False if none is visible."""
         message = self.queue.receive_message(visibility_timeout=VISIBILITY_SECONDS)
         if message is None:
             return False
         self._after("get")
         try:
-            self._carry_out(message)
+            self._handle(message)
         except (HttpResponseError, ValueError, KeyError, TypeError) as error:
             print(f"message {message.id} failed: {type(error).__name__}", file=sys.stderr)
             if (message.dequeue_count or 0) >= DEQUEUES_MAX:
                 self._set_aside(message)
         return True
 
-    def _carry_out(self, message: QueueMessage) -> None:
+    def _handle(self, message: QueueMessage) -> None:
         keys = json.loads(message.content)
         department, number = keys["PartitionKey"], keys["RowKey"]
         # Without an entity, an earlier attempt has come as far as its deletion.
