@@ -199,7 +199,7 @@ def test_a_moved_entity_is_kept_by_two_workers_and_a_writer() -> None:
     ("conversion", "names", "faults"),
     [
         *((each, "worker worker reader", LATE) for each in CONVERSIONS),
-        *((each, "worker worker writer", NO_FAULTS) for each in CONVERSIONS),
+        ("row", "worker worker writer", NO_FAULTS),
         ("same", "worker worker writer", A_LOSS),
         ("same", "worker worker writer reader", NO_FAULTS),
         ("same", "queued queued writer", NO_FAULTS),
