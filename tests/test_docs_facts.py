@@ -27,7 +27,7 @@ from lazulite.blob.model import blob as blob_row
 from lazulite.blob.model import block_id, copy_source, lease, tag_expression, tags
 from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.pages import get_page_ranges
-from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, Row, Use
+from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, PreconditionUse, Row
 from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
@@ -315,14 +315,19 @@ def test_names_are_in_the_modules_that_contributing_states() -> None:
     assert missing == []
 
 
-STAR = {Use.READ: "400", Use.WRITE: "ignored", Use.CREATE: "409 without the lease", Use.COPY: "409"}
+STAR = {
+    PreconditionUse.READ: "400",
+    PreconditionUse.WRITE: "ignored",
+    PreconditionUse.CREATE: "409 without the lease",
+    PreconditionUse.COPY: "409",
+}
 UNMET_READS = {"none_match": "304", "modified_since": "304"}
 FIELDS = ("match", "none_match", "modified_since", "unmodified_since", "tags", "tier_modified_since")
 
 
 def precondition_cells(row: Row) -> list[str]:
     """Return what the protocol's table has for an operation with these preconditions."""
-    unmet = UNMET_READS if row.use is Use.READ else {}
+    unmet = UNMET_READS if row.use is PreconditionUse.READ else {}
     known = {header.field for header in row.headers}
     cells = [unmet.get(field, "412") if field in known else "–" for field in FIELDS]
     return [*cells, STAR[row.use] if "none_match" in known else "–", row.lease.value]

@@ -116,7 +116,7 @@ async def test_maintenance_of_a_store_of_our_own_is_background_work(
     found, scheduler, maintenance = list[module.Schedule](), FairScheduler(), module.maintenance
 
     def note(
-        maintained: module.Maintained, seconds: float, schedule: module.Schedule
+        maintained: module.MaintainedService, seconds: float, schedule: module.Schedule
     ) -> AbstractAsyncContextManager[None]:
         found.append(schedule)
         return maintenance(maintained, seconds, schedule)

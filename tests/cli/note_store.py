@@ -9,13 +9,13 @@ from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.contract import Engine
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from lazulite.records.spaces import CatalogFormat, Nouns, Space, SpaceAllocator, Spaces
+from lazulite.records.spaces import CatalogFormat, ReportNouns, Space, SpaceAllocator, Spaces
 from lazulite.settings.config import content_path, store_path
 
 NOTEBOOKS = 900
 
 NOTEBOOK = CatalogFormat(
-    Nouns("notebook", "notebooks", "notes"),
+    ReportNouns("notebook", "notebooks", "notes"),
     lambda row, value: (int(value), row),
     lambda *_: None,
     contents=lambda space, _, value: {ContentId(space, int(number)): None for number in value.split()},

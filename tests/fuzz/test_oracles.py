@@ -61,7 +61,7 @@ def _runner() -> Iterator[Runner]:
     runner.close()
 
 
-class Inner:
+class InnerService:
     """What a service does with a request, where another function takes its place."""
 
     def __init__(self, respond: Callable[[Request], EventualResponse]) -> None:
@@ -76,7 +76,7 @@ INSERT = b'POST\n{"PartitionKey":"p","RowKey":"new","A":1}'
 
 
 def test_failing_input_is_found_and_shortened(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = Inner(runner.world.service.respond)
+    inner = InnerService(runner.world.service.respond)
 
     async def fails(request: Request) -> Response:
         if b"new" in request.body:
@@ -96,7 +96,7 @@ def test_a_slow_input_is_found(runner: Runner) -> None:
 
 
 def test_rejection_that_writes_is_found(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = Inner(runner.world.service.respond)
+    inner = InnerService(runner.world.service.respond)
 
     async def rejects(request: Request) -> Response:
         await inner(request)
@@ -107,7 +107,7 @@ def test_rejection_that_writes_is_found(runner: Runner, monkeypatch: pytest.Monk
 
 
 def test_a_write_that_reads_back_differently_is_found(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = Inner(runner.world.service.respond)
+    inner = InnerService(runner.world.service.respond)
 
     async def loses(request: Request) -> Response:
         if request.method == "POST":

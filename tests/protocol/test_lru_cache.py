@@ -3,12 +3,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.protocol.lru_cache import Recent
+from lazulite.protocol.lru_cache import LruCache
 
 
 @given(st.lists(st.integers(0, 20)), st.integers(1, 10))
 def test_it_is_bounded_and_right(keys: list[int], entries_max: int) -> None:
-    recent: Recent[int, str] = Recent(entries_max)
+    recent: LruCache[int, str] = LruCache(entries_max)
     for key in keys:
         assert recent.get(key) in (None, str(key))
         recent.put(key, str(key))
@@ -17,7 +17,7 @@ def test_it_is_bounded_and_right(keys: list[int], entries_max: int) -> None:
 
 
 def test_what_is_used_stays() -> None:
-    recent: Recent[int, int] = Recent(4)
+    recent: LruCache[int, int] = LruCache(4)
     recent.put(0, 0)
     for _, key in pairwise(range(50)):
         recent.put(key, key)

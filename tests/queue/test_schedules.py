@@ -6,7 +6,7 @@ import pytest
 
 from lazulite.engine.commit import Decision
 from lazulite.protocol.clock import TICKS_PER_SECOND
-from lazulite.queue.messages import Messages, RisingClock
+from lazulite.queue.messages import Messages, NonDecreasingClock
 from lazulite.queue.model import moves, shard
 from lazulite.queue.model.message import Message, Receipt
 from lazulite.queue.model.moves import BarrierError, MoveMessages
@@ -298,7 +298,7 @@ def _dequeues_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _clock_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process takes any time for the present."""
-    monkeypatch.setattr(RisingClock, "__call__", lambda self: self._clock())
+    monkeypatch.setattr(NonDecreasingClock, "__call__", lambda self: self._clock())
 
 
 async def a_clock_set_back(bench: Bench) -> None:

@@ -70,7 +70,7 @@ def busy_maintenance() -> None:
     maintenance, start = services.maintenance, Context.start
 
     def often(
-        maintained: services.Maintained, _: float, schedule: services.Schedule
+        maintained: services.MaintainedService, _: float, schedule: services.Schedule
     ) -> AbstractAsyncContextManager[None]:
         return maintenance(maintained, BUSY_SECONDS, schedule)
 

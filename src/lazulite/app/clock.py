@@ -12,7 +12,7 @@ years without power.
 
 Invariant of a database's time: between two answers it goes by as on this machine. An answer tells the database's time
 at some moment between question and answer. The clock stays as it is while that is possible, and else moves to the
-nearest time that is. It may step back; what needs a time that does not (`RisingClock`) stands still meanwhile.
+nearest time that is. It may step back; what needs a time that does not (`NonDecreasingClock`) stands still meanwhile.
 """
 
 import asyncio

@@ -17,11 +17,11 @@ from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.admission.large_responses import large_responses
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.limits import Limits
-from lazulite.server.middleware.by_host import ByHost, Hosted
+from lazulite.server.middleware.by_host import ByHost, HostedService
 from lazulite.server.middleware.forwarded import Proxied
 from lazulite.server.net.certificate import Certificate
 from lazulite.server.observability.exchange import ExchangeLog
-from lazulite.server.server import BindError, Ports, Secure, Server, Sockets
+from lazulite.server.server import BindError, Ports, SecurePort, Server, Sockets
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
 from lazulite.settings.config import Settings
 
@@ -151,7 +151,9 @@ async def open_servers(
                 front(settings, served),
                 host=own.host,
                 port=own.port,
-                secure=None if certificate is None or own.https_port is None else Secure(own.https_port, certificate),
+                secure=None
+                if certificate is None or own.https_port is None
+                else SecurePort(own.https_port, certificate),
                 new_request_id=RequestIds(random.SystemRandom(), REQUEST_IDS[names[0]]).next,
                 limits=settings.limits,
                 logs=logs,
@@ -164,7 +166,7 @@ async def open_servers(
 
 def front(settings: Settings, served: Sequence[Served]) -> Service:
     """Return what a server serves: one service, or several by their hosts, behind the proxies of the settings."""
-    hosted = [Hosted(each.names_account, each.service) for each in served]
+    hosted = [HostedService(each.names_account, each.service) for each in served]
     service: Service = ByHost(hosted) if len(hosted) > 1 else hosted[0].service
     return Proxied(service, settings.trusted_proxies) if settings.trusted_proxies else service
 

@@ -150,7 +150,7 @@ def _from(client: str) -> str:
         return ""
 
 
-class Maintained(Protocol):
+class MaintainedService(Protocol):
     """What does work without a request."""
 
     async def start(self) -> None:
@@ -162,7 +162,7 @@ class Maintained(Protocol):
         ...
 
 
-class Startable(Service, Maintained, Protocol):
+class StartableService(Service, MaintainedService, Protocol):
     """A service that has caches, and work to do before its first request."""
 
     @property
@@ -176,7 +176,7 @@ class Startable(Service, Maintained, Protocol):
         ...
 
 
-Make: TypeAlias = Callable[[ServiceDependencies], Startable]
+Make: TypeAlias = Callable[[ServiceDependencies], StartableService]
 """Makes a service, such as `TableService`."""
 
 MAKES: Mapping[str, Make] = {TABLE: TableService, QUEUE: QueueService, BLOB: BlobService}
@@ -222,7 +222,7 @@ async def open_services(
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
         fetch_source = SourceFetcher(settings.copy_source_hosts).fetch if settings.copy_source_hosts else None
-        made: dict[str, Startable] = {}
+        made: dict[str, StartableService] = {}
         for name in (each for each in settings.services if each != WEB):
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
@@ -294,7 +294,7 @@ def _behind_middleware(settings: Settings, name: str, store: Store, service: Ser
     return Served(health, health.leave, names_account)
 
 
-def _invalidations(services: Iterable[Startable]) -> Mapping[int, Sequence[CacheInvalidation]]:
+def _invalidations(services: Iterable[StartableService]) -> Mapping[int, Sequence[CacheInvalidation]]:
     """Return the caches of all services by space; several have rows of the same space."""
     caches: dict[int, list[CacheInvalidation]] = {}
     for service in services:
@@ -303,12 +303,12 @@ def _invalidations(services: Iterable[Startable]) -> Mapping[int, Sequence[Cache
     return caches
 
 
-def maintenance(maintained: Maintained, seconds: float, schedule: Schedule) -> AbstractAsyncContextManager[None]:
+def maintenance(maintained: MaintainedService, seconds: float, schedule: Schedule) -> AbstractAsyncContextManager[None]:
     """Have `maintain` run inside the block, with so many seconds between two runs, as `schedule` schedules it."""
     return meanwhile(_maintain(maintained, seconds, schedule))
 
 
-async def take_over(service: Maintained, engine: Engine) -> None:
+async def take_over(service: MaintainedService, engine: Engine) -> None:
     """Finish, now and then, what another process on the same store died of before it was done.
 
     Before each turn, all commits that were sent before the turn before are durable, or failed (`ContentFiles.sweep`).
@@ -320,7 +320,7 @@ async def take_over(service: Maintained, engine: Engine) -> None:
             await service.start()
 
 
-async def _maintain(maintained: Maintained, seconds: float, schedule: Schedule) -> None:
+async def _maintain(maintained: MaintainedService, seconds: float, schedule: Schedule) -> None:
     while True:
         await asyncio.sleep(seconds)
         with suppress(EngineError):

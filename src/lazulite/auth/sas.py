@@ -28,7 +28,7 @@ from lazulite.auth.accounts.account import Account, Signer
 from lazulite.auth.grant import Grant, Scope
 from lazulite.protocol.clock import TICKS_PER_SECOND, format_http_date
 from lazulite.protocol.errors import ServiceError, authentication_failed
-from lazulite.protocol.lru_cache import Recent
+from lazulite.protocol.lru_cache import LruCache
 from lazulite.protocol.message import Request
 from lazulite.protocol.version import (
     ACCOUNT_SAS_SINCE,
@@ -510,8 +510,8 @@ class SasCache:
     """
 
     def __init__(self, entries_max: int) -> None:
-        self._recent: Recent[Values, VerifiedSas] = Recent(entries_max)
-        self._queries: Recent[str, VerifiedSas] = Recent(entries_max)
+        self._recent: LruCache[Values, VerifiedSas] = LruCache(entries_max)
+        self._queries: LruCache[str, VerifiedSas] = LruCache(entries_max)
         """The same by whole query strings, which clients repeat. A client that fills it with one token in many
         forms makes others look their tokens up by values, no more."""
 

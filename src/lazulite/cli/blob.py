@@ -15,7 +15,7 @@ from typing import IO
 from lazulite.blob.resource import is_addressable, normal_path
 from lazulite.cli.blob_client import (
     REACH,
-    Listed,
+    ListItem,
     blobs,
     containers,
     create_container,
@@ -49,7 +49,7 @@ def _ls(args: Namespace, client: ServiceClient) -> None:
         print(json.dumps(_fields(listed), ensure_ascii=False) if args.json else listed.name)
 
 
-def _fields(listed: Listed) -> dict[str, str | int]:
+def _fields(listed: ListItem) -> dict[str, str | int]:
     if listed.properties is None:
         return {"prefix": listed.name}
     properties = listed.properties

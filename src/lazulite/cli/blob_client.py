@@ -23,7 +23,7 @@ BLOCKS_MAX = 50_000
 _READ_BYTES = 1024 * 1024
 
 
-class Listed(NamedTuple):
+class ListItem(NamedTuple):
     """A blob in a list, or the common beginning of several names."""
 
     name: str
@@ -37,7 +37,7 @@ def containers(client: ServiceClient) -> Iterator[str]:
         yield from (each.findtext("Name") or "" for each in root.iterfind("Containers/Container"))
 
 
-def blobs(client: ServiceClient, container: str, prefix: str = "", delimiter: str = "") -> Iterator[Listed]:
+def blobs(client: ServiceClient, container: str, prefix: str = "", delimiter: str = "") -> Iterator[ListItem]:
     """Yield the blobs whose names begin with a prefix, in order. Raises likewise.
 
     Args:
@@ -50,7 +50,7 @@ def blobs(client: ServiceClient, container: str, prefix: str = "", delimiter: st
     for root in client.pages(container, given):
         for each in root.iterfind("Blobs/*"):
             properties = {field.tag: field.text or "" for field in each.iterfind("Properties/*")}
-            yield Listed(_name(each), properties if each.tag == "Blob" else None)
+            yield ListItem(_name(each), properties if each.tag == "Blob" else None)
 
 
 def _name(item: Element) -> str:

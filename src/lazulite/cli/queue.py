@@ -27,7 +27,7 @@ _FIELDS = {
 """A field of a printed message -> the element of a response."""
 
 
-class Peeked(NamedTuple):
+class PeekedMessages(NamedTuple):
     """The first visible messages of a queue."""
 
     messages: tuple[Element, ...]
@@ -50,12 +50,12 @@ def message_count(client: ServiceClient, queue: str) -> int:
     return int(client.ask("GET", queue, {"comp": "metadata"}).headers["x-ms-approximate-messages-count"])
 
 
-def peek(client: ServiceClient, queue: str, messages_max: int) -> Peeked:
+def peek(client: ServiceClient, queue: str, messages_max: int) -> PeekedMessages:
     """Return the first visible messages, and keep them. Raises likewise."""
     given = {"peekonly": "true", "numofmessages": str(messages_max)}
     answer = client.ask("GET", f"{queue}/messages", given)
     found = () if answer.root is None else tuple(answer.root.iterfind("QueueMessage"))
-    return Peeked(found, answer.headers["date"])
+    return PeekedMessages(found, answer.headers["date"])
 
 
 def create(client: ServiceClient, queue: str) -> None:

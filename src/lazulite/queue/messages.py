@@ -26,7 +26,7 @@ from lazulite.engine.remote.procedures import PLAIN, Form, Interface, Method, op
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
-from lazulite.queue.model.expirations import Due, Expirations
+from lazulite.queue.model.expirations import DueShard, Expirations
 from lazulite.queue.model.message import Message, Place, Receipt
 from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
 from lazulite.queue.model.shard import TOGETHER_MAX, Head, Shard
@@ -232,7 +232,7 @@ class LookAhead:
         return await asyncio.gather(*reads) if len(reads) > 1 else [await reads[0]]
 
 
-class HeldPlaces:
+class ClaimedPositions:
     """The places of messages by receipt."""
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ class HeldPlaces:
         return place if expires > now else None
 
 
-class RisingClock:
+class NonDecreasingClock:
     """A clock that stands still while another one steps back.
 
     Args:
@@ -300,13 +300,13 @@ class Messages:
         self._engine = engine
         self._alone = alone
         self._homes = homes
-        self._present = RisingClock(clock)
+        self._present = NonDecreasingClock(clock)
         self._random = random
         self._queues: dict[int, _Known] = {}
         self._read_ahead = ReadAheadBudget()
         self._shards: WeakValueDictionary[tuple[int, int], Shard] = WeakValueDictionary()
         """By space and number. A shard with a commit in flight stays the same, even if its queue was forgotten."""
-        self._held = HeldPlaces()
+        self._held = ClaimedPositions()
         self._expirations = Expirations(engine, random)
 
     async def put(self, queue: Queue, text: bytes, delay_seconds: int, ttl_seconds: int | None) -> Message:
@@ -477,7 +477,7 @@ class Messages:
                 with suppress(SpaceDroppedError):
                     await shard.follow()
 
-    async def _sweep(self, due: Due, swept: set[Shard], most: int) -> tuple[int, bool]:
+    async def _sweep(self, due: DueShard, swept: set[Shard], most: int) -> tuple[int, bool]:
         known = self._queues.get(due.space)
         shard = self._new_shard(due.space, due.shard) if known is None else known.shards[due.shard]
         swept.add(shard)

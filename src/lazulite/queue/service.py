@@ -13,7 +13,7 @@ from lazulite.queue.model.moves import STATE_ROW, read_state
 from lazulite.queue.processes import PROCESSES_SPACE
 from lazulite.queue.resource import USUAL_PATH, Resource, resource_of
 from lazulite.queue.routes import ROUTES, component
-from lazulite.records.spaces import QUEUES, CatalogFormat, Nouns, Space
+from lazulite.records.spaces import QUEUES, CatalogFormat, ReportNouns, Space
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
 
@@ -52,7 +52,7 @@ QUEUES_SPACE = Space(
     watched=True,
     copied=True,
     content=True,
-    catalog=CatalogFormat(Nouns("queue", "queues", "messages"), _read_queue, _verify_row, counted=_is_message),
+    catalog=CatalogFormat(ReportNouns("queue", "queues", "messages"), _read_queue, _verify_row, counted=_is_message),
 )
 
 

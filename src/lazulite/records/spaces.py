@@ -49,7 +49,7 @@ _KEY: Key = ("spaces", "next")
 _BYTES = 8
 
 
-class Nouns(NamedTuple):
+class ReportNouns(NamedTuple):
     """The words for what a service keeps, in reports for people."""
 
     space: str
@@ -67,7 +67,7 @@ class CatalogFormat:
     Beside them it has the markers of dropped spaces (`catalog.DroppedSpaces`), whose format all catalogs share.
     """
 
-    nouns: Nouns
+    nouns: ReportNouns
     read: Callable[[str, bytes], tuple[int, str]]
     """Takes a row of the catalog and its value to the number of the space and its name. Raises what reading malformed
     bytes raises."""
@@ -140,7 +140,7 @@ class Spaces:
         return frozenset(space.number for space in self if space.watched)
 
     @property
-    def nouns(self) -> tuple[Nouns, ...]:
+    def nouns(self) -> tuple[ReportNouns, ...]:
         """The words for what the services keep."""
         return tuple(space.catalog.nouns for space in self if space.catalog is not None)
 

@@ -30,7 +30,7 @@ class BindError(Exception):
     """The address cannot be listened on; the text is one line for the operator."""
 
 
-class Secure(NamedTuple):
+class SecurePort(NamedTuple):
     """A port for HTTPS, 0 for any free one, and its certificate."""
 
     port: int
@@ -87,7 +87,7 @@ class Server:
         *,
         host: str,
         port: int | None,
-        secure: Secure | None = None,
+        secure: SecurePort | None = None,
         new_request_id: Callable[[], str],
         limits: Limits | None = None,
         logs: Sequence[ExchangeLog] = (),

@@ -13,7 +13,7 @@ from lazulite.protocol.xml import document as xml
 from lazulite.service.properties import ANALYTICS_VERSION, PropertiesUpdate
 from lazulite.service.properties_xml import (
     NO_OWN_PARTS,
-    OwnParts,
+    ServiceElements,
     read_service_properties,
     write_service_properties,
 )
@@ -47,7 +47,7 @@ class AccountOperations(Generic[CallT]):
     """The service as the names of its operations have it: `Table`."""
     logging_versions: tuple[str, ...] = (ANALYTICS_VERSION,)
     """The versions of `Logging` that it has."""
-    own_parts: OwnParts = NO_OWN_PARTS
+    own_parts: ServiceElements = NO_OWN_PARTS
     """The parts of its properties that other services lack."""
     read_headers: tuple[tuple[str, str], ...] = (XML_TYPE,)
     """The headers of responses with content."""

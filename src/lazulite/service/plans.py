@@ -24,7 +24,7 @@ from typing import NamedTuple, Never, TypeAlias, cast
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.authenticator import VerifiedCredentials
 from lazulite.protocol.fields import CHANGING, Fields
-from lazulite.protocol.lru_cache import Recent
+from lazulite.protocol.lru_cache import LruCache
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import REQUEST_SECONDS_MAX, parse_query_string, percent_decode
 from lazulite.protocol.version import RequestVersion
@@ -103,7 +103,7 @@ class PlanCache:
         self._young: dict[CacheKey, Plan] = {}
         self._old: dict[CacheKey, Plan] = {}
         self._young_bytes = 0
-        self._seen: Recent[int, bool] = Recent(plans_max)
+        self._seen: LruCache[int, bool] = LruCache(plans_max)
         """The hashes of keys that came once."""
         self.hits = 0
 

@@ -47,7 +47,7 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ORIGIN = re.compile(r"[!-~]+")
 
 
-class OwnParts(NamedTuple):
+class ServiceElements(NamedTuple):
     """The parts that the document of one service has behind the others."""
 
     names: Callable[[str], Sequence[str]]
@@ -58,14 +58,14 @@ class OwnParts(NamedTuple):
     """Returns the markup of the parts that a version knows."""
 
 
-NO_OWN_PARTS = OwnParts(lambda _: (), lambda _: NO_CHANGE, lambda *_: "")
+NO_OWN_PARTS = ServiceElements(lambda _: (), lambda _: NO_CHANGE, lambda *_: "")
 
 
 def read_service_properties(
     body: bytes,
     version: str,
     logging_versions: Sequence[str] = (ANALYTICS_VERSION,),
-    own_parts: OwnParts = NO_OWN_PARTS,
+    own_parts: ServiceElements = NO_OWN_PARTS,
 ) -> PropertiesUpdate:
     """Read what a request sets. A part that is there must be whole.
 
@@ -216,7 +216,9 @@ def _read_number(node: xml.Node) -> int:
     return int(text)
 
 
-def write_service_properties(properties: ServiceProperties, version: str, own_parts: OwnParts = NO_OWN_PARTS) -> bytes:
+def write_service_properties(
+    properties: ServiceProperties, version: str, own_parts: ServiceElements = NO_OWN_PARTS
+) -> bytes:
     """Return the document of a version with its parts in the order in which the live service writes them."""
     logging, own = _logging(properties.logging), own_parts.write(properties.blob, version)
     if version < PARTIAL_PROPERTIES_SINCE:

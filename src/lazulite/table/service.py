@@ -14,7 +14,7 @@ from lazulite.engine.contract import Key
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS
 from lazulite.protocol.message import Response
 from lazulite.protocol.xml import document as xml
-from lazulite.records.spaces import TABLES, CatalogFormat, Nouns, Space
+from lazulite.records.spaces import TABLES, CatalogFormat, ReportNouns, Space
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
 from lazulite.service.rejection import Rejection, xml_response
@@ -89,7 +89,7 @@ TABLES_SPACE = Space(
     watched=True,
     copied=True,
     content=True,
-    catalog=CatalogFormat(Nouns("table", "tables", "entities"), _read_table, _verify_entity, ticks_of),
+    catalog=CatalogFormat(ReportNouns("table", "tables", "entities"), _read_table, _verify_entity, ticks_of),
 )
 
 

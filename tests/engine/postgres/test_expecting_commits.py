@@ -10,7 +10,7 @@ from lazulite.engine.commit import ANYTHING, Commit, Decision, Expect, Precondit
 from lazulite.engine.contract import EngineUnavailableError, KeyRange
 from lazulite.engine.postgres import partition_commit
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.partition_commit import Kept, KeptRows
+from lazulite.engine.postgres.partition_commit import KeptRow, KeptRowCache
 from lazulite.engine.postgres.partition_io import PartitionChange
 from lazulite.engine.postgres.sql_scripts import Place
 
@@ -195,14 +195,14 @@ async def test_after_an_unknown_outcome_rows_are_read(two: Two, monkeypatch: pyt
 
 def test_few_and_small_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_commit, "PARTITIONS_MAX", 2)
-    kept = KeptRows()
+    kept = KeptRowCache()
     for number in range(3):
-        kept.keep(Place(number, b"p", None), Kept(number, b"n", b""))
+        kept.keep(Place(number, b"p", None), KeptRow(number, b"n", b""))
     assert kept.take(Place(0, b"p", None), b"n") is None
     assert kept.take(Place(1, b"p", None), b"m") is None
-    assert kept.take(Place(2, b"p", None), b"n") == Kept(2, b"n", b"")
+    assert kept.take(Place(2, b"p", None), b"n") == KeptRow(2, b"n", b"")
     assert kept.take(Place(2, b"p", None), b"n") is None
-    kept.keep(Place(3, b"p", None), Kept(3, b"n", bytes(partition_commit.VALUE_BYTES_MAX + 1)))
+    kept.keep(Place(3, b"p", None), KeptRow(3, b"n", bytes(partition_commit.VALUE_BYTES_MAX + 1)))
     assert kept.take(Place(3, b"p", None), b"n") is None
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from lazulite.engine.commit import Expect, Precondition
 from lazulite.engine.postgres.sql_scripts import (
     Place,
-    RowBeginning,
     RowChange,
+    RowPrefix,
     RowWrite,
     apply_script,
     write_script,
@@ -29,12 +29,12 @@ def is_ours(script: str) -> bool:
     return bool(_PLAIN.fullmatch(_LITERAL.sub("", script)))
 
 
-beginnings = st.builds(RowBeginning, st.binary(), st.binary())
+beginnings = st.builds(RowPrefix, st.binary(), st.binary())
 
 
 @given(places, stamps, stamps, many, st.lists(beginnings))
 def test_no_text_of_a_caller_stands_in_a_batch(
-    place: Place, before: int, after: int, rows: list[RowChange], expected: list[RowBeginning]
+    place: Place, before: int, after: int, rows: list[RowChange], expected: list[RowPrefix]
 ) -> None:
     assert is_ours(apply_script(place, before, after, rows, expected))
 

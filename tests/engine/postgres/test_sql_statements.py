@@ -8,8 +8,8 @@ from lazulite.engine.commit import Expect, Precondition
 from lazulite.engine.postgres import page_reads, scan, sql_scripts, sql_statements
 from lazulite.engine.postgres.sql_scripts import (
     Place,
-    RowBeginning,
     RowChange,
+    RowPrefix,
     RowWrite,
     apply_script,
     write_script,
@@ -89,7 +89,7 @@ _TWO = [RowChange(key, None, 9, None) for key in (b"000007", b"019999")]
 _PRESENT = Precondition(Expect.PRESENT, timestamp=1)
 _DELETE = RowWrite(_BIG, _TWO[0], Precondition(Expect.PRESENT, deletes=True))
 _WRITE = RowWrite(_BIG, RowChange(b"000008", None, 9, b"v"), _PRESENT)
-_SCRIPT = apply_script(_BIG, 8, 9, [*_TWO, _WRITE.change], [RowBeginning(b"000009", b"xx")])
+_SCRIPT = apply_script(_BIG, 8, 9, [*_TWO, _WRITE.change], [RowPrefix(b"000009", b"xx")])
 
 
 def reported(statement: str, *arguments: str) -> str:

@@ -100,8 +100,8 @@ async def test_what_is_there_already_counts() -> None:
     await behind
 
 
-class Holder:
-    def __init__(self, evicted: list["Holder"]) -> None:
+class BudgetHolder:
+    def __init__(self, evicted: list["BudgetHolder"]) -> None:
         self._evicted = evicted
 
     def evict(self) -> None:
@@ -110,10 +110,10 @@ class Holder:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 60))))
 def test_the_oldest_are_evicted(changes: list[tuple[int, int]]) -> None:
-    evicted: list[Holder] = []
-    holders = [Holder(evicted) for _ in range(6)]
+    evicted: list[BudgetHolder] = []
+    holders = [BudgetHolder(evicted) for _ in range(6)]
     budget = EvictingBudget(100 * HELD_BYTES_MIN)
-    model: list[tuple[Holder, int]] = []
+    model: list[tuple[BudgetHolder, int]] = []
     for number, count in changes:
         holder = holders[number]
         places = [place for place, (held, _) in enumerate(model) if held is holder]
@@ -133,22 +133,22 @@ def test_the_oldest_are_evicted(changes: list[tuple[int, int]]) -> None:
 
 
 def test_one_large_connection_evicts_few() -> None:
-    evicted: list[Holder] = []
+    evicted: list[BudgetHolder] = []
     budget = EvictingBudget(100 * HELD_BYTES_MIN)
     for _ in range(100):
-        budget.update(Holder(evicted), 1)
-    budget.update(Holder(evicted), 10 * HELD_BYTES_MIN)
+        budget.update(BudgetHolder(evicted), 1)
+    budget.update(BudgetHolder(evicted), 10 * HELD_BYTES_MIN)
     assert len(evicted) == 10
 
 
 def test_what_goes_while_others_are_evicted_is_looked_at_once() -> None:
-    class Chain(Holder):
+    class Chain(BudgetHolder):
         def evict(self) -> None:
             super().evict()
             budget.update(self, 50 * HELD_BYTES_MIN)
             budget.update(self, 0)
 
-    evicted: list[Holder] = []
+    evicted: list[BudgetHolder] = []
     budget = EvictingBudget(100 * HELD_BYTES_MIN)
     for _ in range(5):
         budget.update(Chain(evicted), 40 * HELD_BYTES_MIN)

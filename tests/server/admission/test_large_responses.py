@@ -27,7 +27,7 @@ class Client:
         self.evicted = False
 
     def evict(self) -> None:
-        """See `Holder`."""
+        """See `BudgetHolder`."""
         self.evicted = True
 
 

@@ -1,6 +1,6 @@
 """What a connection keeps of its input, and that it lets go of it.
 
-What `WholeReader` takes, it reads as llhttp and `head` do; it leaves them everything else.
+What `WholeMessageReader` takes, it reads as llhttp and `head` do; it leaves them everything else.
 """
 
 import tracemalloc
@@ -15,7 +15,7 @@ from lazulite.protocol.message import Request
 from lazulite.server.admission.accounts import CostAccount
 from lazulite.server.http import head as heads
 from lazulite.server.http import inbound as inbound_module
-from lazulite.server.http.inbound import BYTES_MAX, InboundBuffer, WholeReader
+from lazulite.server.http.inbound import BYTES_MAX, InboundBuffer, WholeMessageReader
 from lazulite.server.http.parser import RequestParser
 from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.limits import Limits
@@ -185,7 +185,7 @@ def new_request(method: str, headers: Mapping[str, str]) -> Request:
 
 
 def read(data: bytes, limits: Limits | None = None) -> PendingRequest | None:
-    return WholeReader(limits or Limits(), new_request).read(data)
+    return WholeMessageReader(limits or Limits(), new_request).read(data)
 
 
 def generated(count: int, seed: int) -> Iterator[bytes]:
@@ -327,7 +327,7 @@ def test_a_cached_head_holds_no_field_that_differs_from_request_to_request() -> 
 
 def test_a_repeated_head_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(USUAL) is not None
-    monkeypatch.setattr(WholeReader, "_read_lines", None)
+    monkeypatch.setattr(WholeMessageReader, "_read_lines", None)
     assert read(USUAL) is not None
     assert read(USUAL.replace(b"Length: 2", b"Length: 3").replace(b"{}", b"{ }")) is not None
 
@@ -363,6 +363,6 @@ def test_limits_of_head_and_body_hold() -> None:
 
 
 def test_a_closed_reader_reads_nothing() -> None:
-    reader = WholeReader(Limits(), new_request)
+    reader = WholeMessageReader(Limits(), new_request)
     reader.close()
     assert reader.read(USUAL) is None

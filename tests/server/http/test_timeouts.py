@@ -17,7 +17,7 @@ PUT = b"PUT / HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\n"
 
 
 async def test_the_sweeper_ticks_until_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Watched:
+    class TimedConnection:
         deadline_s = 5.0
         expired_count = 0
 
@@ -31,7 +31,7 @@ async def test_the_sweeper_ticks_until_stopped(monkeypatch: pytest.MonkeyPatch) 
                 sweeper.stop()
 
     monkeypatch.setattr(timeouts, "TICK_SECONDS", 0)
-    due, later = Watched(), Watched()
+    due, later = TimedConnection(), TimedConnection()
     later.deadline_s = 5.1
     sweeper = Sweeper([due, later], lambda: 5.0)
     sweeper.stop()

@@ -3,7 +3,7 @@
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response, response_of
-from lazulite.server.middleware.by_host import ByHost, Hosted
+from lazulite.server.middleware.by_host import ByHost, HostedService
 
 
 class Named:
@@ -24,8 +24,8 @@ class Named:
 
 SERVICE = ByHost(
     [
-        Hosted(Addressing(["table.localhost", "table.example.org"]).names_account, Named("table")),
-        Hosted(Addressing(["queue.localhost", "queue.example.org"]).names_account, Named("queue")),
+        HostedService(Addressing(["table.localhost", "table.example.org"]).names_account, Named("table")),
+        HostedService(Addressing(["queue.localhost", "queue.example.org"]).names_account, Named("queue")),
     ]
 )
 HOSTS = {

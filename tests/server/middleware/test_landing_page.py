@@ -9,7 +9,7 @@ from lazulite.server.middleware.landing_page import LandingPage
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "host": "127.0.0.1:10002"}
 
 
-class Inner:
+class InnerService:
     """A service that says that it was asked."""
 
     def respond(self, _: Request) -> Response:
@@ -24,7 +24,7 @@ async def check() -> None:
 
 
 def front() -> Health:
-    return Health(Inner(), check, page=LandingPage("table", lambda host: host.startswith("orders.")))
+    return Health(InnerService(), check, page=LandingPage("table", lambda host: host.startswith("orders.")))
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -53,5 +53,5 @@ def test_a_browser_is_shown_what_this_is_and_where_the_documentation_lies(method
 )
 async def test_all_other_requests_are_the_services(request_: Request) -> None:
     assert (await response_of(front(), request_)).status == 418
-    without = Health(Inner(), check)
+    without = Health(InnerService(), check)
     assert (await response_of(without, Request("GET", "/", headers=BROWSER))).status == 418

@@ -13,7 +13,7 @@ import pytest
 from lazulite.server.admission.scheduler import SLICE_SECONDS, FairScheduler
 from lazulite.server.limits import Limits
 from lazulite.server.net.certificate import Certificate
-from lazulite.server.server import Secure, Server
+from lazulite.server.server import SecurePort, Server
 from tests.certificates import Authority, Files
 from tests.server.admission import test_accounts
 from tests.server.http.test_connection import GET, statuses
@@ -48,7 +48,7 @@ class Both:
             self.service,
             host="127.0.0.1",
             port=0,
-            secure=Secure(0, self.certificate),
+            secure=SecurePort(0, self.certificate),
             new_request_id=ids(),
             limits=limits,
             scheduler=scheduler,

@@ -18,7 +18,7 @@ from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
 from lazulite.blob.model.transaction import Decide, Transaction
 from lazulite.blob.pages import put_page
-from lazulite.blob.requests.preconditions import Guarded, LeaseUse, Preconditions
+from lazulite.blob.requests.preconditions import Leasable, LeaseUse, Preconditions
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.tags import blob_tags
 
@@ -61,7 +61,7 @@ def _ask_no_id(*modules: ModuleType) -> None:
     """Let operations of some modules accept a write without the id of the lease that is held."""
     names, allow = {module.__name__ for module in modules}, Preconditions.allow_write
 
-    def keep(self: Preconditions, found: Guarded | None, present: int) -> Lease | None:
+    def keep(self: Preconditions, found: Leasable | None, present: int) -> Lease | None:
         if sys._getframe(1).f_globals["__name__"] in names:
             self = self._replace(row=self.row._replace(lease=LeaseUse.CHECKED))
         return allow(self, found, present)

@@ -8,7 +8,7 @@ import asyncpg
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.postgres import sql_scripts
-from lazulite.engine.postgres.drops import Drops
+from lazulite.engine.postgres.drops import DroppedSpaceCache
 from lazulite.engine.postgres.errors import CHECK_FAILED
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.sql_scripts import Place
@@ -94,11 +94,11 @@ def version_unchecked() -> None:
 def drop_forgotten() -> None:
     """Close a dropped space in this process only."""
 
-    async def forget(drops: Drops, space: int) -> None:
+    async def forget(drops: DroppedSpaceCache, space: int) -> None:
         drops.closed.add(space)
         drops._mine.add(space)
 
-    _replace(Drops, drop=forget)
+    _replace(DroppedSpaceCache, drop=forget)
 
 
 def _replace(owner: type, **functions: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from lazulite.engine.commit import Decision, Values
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Catalog, Queue
-from lazulite.queue.messages import HeldPlaces, Messages
+from lazulite.queue.messages import ClaimedPositions, Messages
 from lazulite.queue.model import message, shard
 from lazulite.queue.model.message import Message, Place, Receipt
 from lazulite.queue.model.moves import STATE_ROW, MoveMessages, ShardState, read_state
@@ -62,16 +62,16 @@ def hand_out_twice() -> None:
 def any_receipt() -> None:
     """Every receipt of a message deletes it, wherever it is."""
     latest: dict[object, Place] = {}
-    hold, take = HeldPlaces.hold, HeldPlaces.take
+    hold, take = ClaimedPositions.hold, ClaimedPositions.take
 
-    def note(self: HeldPlaces, messages: Sequence[Message]) -> None:
+    def note(self: ClaimedPositions, messages: Sequence[Message]) -> None:
         hold(self, messages)
         latest.update((message.id, message.place) for message in messages)
 
-    def any_place(self: HeldPlaces, message: object, receipt: Receipt, now: int) -> Place | None:
+    def any_place(self: ClaimedPositions, message: object, receipt: Receipt, now: int) -> Place | None:
         return latest.get(message) or take(self, message, receipt, now)  # type: ignore[arg-type]  # its id
 
-    _replace(HeldPlaces, hold=note, take=any_place)
+    _replace(ClaimedPositions, hold=note, take=any_place)
 
 
 def floor_above() -> None:

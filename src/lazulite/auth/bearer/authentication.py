@@ -15,7 +15,7 @@ from lazulite.auth.bearer.token import BadTokenError, UnknownKeyError, VerifiedT
 from lazulite.auth.grant import Grant
 from lazulite.protocol.clock import Clock, unix_seconds
 from lazulite.protocol.errors import AUTHENTICATION_DETAIL, ServiceError
-from lazulite.protocol.lru_cache import Recent
+from lazulite.protocol.lru_cache import LruCache
 
 TOKEN_CACHE_ENTRIES_MAX = 4096
 """How many verified tokens are cached."""
@@ -80,7 +80,7 @@ class BearerAuthentication:
         self._keys = keys
         self._clock = clock
         self._allow_http = allow_http
-        self._cache: Recent[bytes, _CachedToken] = Recent(cache_entries_max)
+        self._cache: LruCache[bytes, _CachedToken] = LruCache(cache_entries_max)
         self._challenge = challenge(rules)
 
     def challenge(self, scheme: str, version: str) -> str | None:

@@ -26,7 +26,7 @@ from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.contract import Clock, Engine, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
-from lazulite.protocol.lru_cache import Recent
+from lazulite.protocol.lru_cache import LruCache
 from lazulite.records.catalog import RowCache, TimeToLive
 from lazulite.records.spaces import DELEGATIONS, Space
 
@@ -130,7 +130,7 @@ class DelegationStore:
         self._reread = asyncio.Lock()
         self._reread_s: dict[str, float] = {}
         """By account, when the last read of `newest_secrets` began."""
-        self._noted: Recent[tuple[str, Identity], int] = Recent(_NOTED_MAX)
+        self._noted: LruCache[tuple[str, Identity], int] = LruCache(_NOTED_MAX)
 
     @property
     def invalidation(self) -> CacheInvalidation:

@@ -25,7 +25,7 @@ from lazulite.service.properties import (
     PropertiesUpdate,
     StaticWebsite,
 )
-from lazulite.service.properties_xml import OwnParts, boolean_leaf, read_boolean, read_period
+from lazulite.service.properties_xml import ServiceElements, boolean_leaf, read_boolean, read_period
 
 _INFORMATION = (
     ("x-ms-sku-name", "Standard_LRS"),
@@ -138,4 +138,4 @@ def _website(website: StaticWebsite) -> str:
     return xml.element(_WEBSITE, boolean_leaf("Enabled", website.enabled), *leaves)
 
 
-BLOB_PARTS = OwnParts(_names, _read, _write)
+BLOB_PARTS = ServiceElements(_names, _read, _write)

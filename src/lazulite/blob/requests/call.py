@@ -1,6 +1,6 @@
 """One request on its way through the Blob service, once it is authenticated, and the service that serves it.
 
-Some requests make others: the source of a copy, the parts of a batch (`Inner`).
+Some requests make others: the source of a copy, the parts of a batch (`InnerService`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -57,7 +57,7 @@ class Kernel(Protocol[CallT_co]):
         ...
 
 
-class Inner(Generic[CallT_co]):
+class InnerService(Generic[CallT_co]):
     """The kernel of the service, for its own operations; it is given once the service is made."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Context(CatalogContext[Container]):
     uploads: Uploads
     accounts: AccountDirectory
     addressing: Addressing
-    inner: "Inner[Call]"
+    inner: "InnerService[Call]"
     fetch_source: FetchSource | None
     """Reads the sources of copies on other servers; None: there are none."""
     owns_store: bool
@@ -135,7 +135,7 @@ def make_context(dependencies: ServiceDependencies) -> Context:
         uploads=Uploads(engine),
         accounts=dependencies.accounts,
         addressing=dependencies.addressing,
-        inner=Inner(),
+        inner=InnerService(),
         fetch_source=dependencies.fetch_source,
         owns_store=dependencies.primary is None,
     )

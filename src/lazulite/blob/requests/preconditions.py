@@ -32,7 +32,7 @@ from lazulite.blob.versions import (
 from lazulite.protocol.errors import ServiceError, invalid_header
 
 
-class Guarded(Protocol):
+class Leasable(Protocol):
     """A blob or container: what leases and conditions are about."""
 
     @property
@@ -46,7 +46,7 @@ class Guarded(Protocol):
         ...
 
 
-class Use(Enum):
+class PreconditionUse(Enum):
     """What an operation does, on which its rejections depend (§40)."""
 
     READ = "read"
@@ -82,7 +82,7 @@ class ConditionalHeader(NamedTuple):
 class Row(NamedTuple):
     """The preconditions that an operation knows."""
 
-    use: Use
+    use: PreconditionUse
     headers: tuple[ConditionalHeader, ...] = ()
     lease: LeaseUse = LeaseUse.IGNORED
     noun: str = "Blob"
@@ -143,23 +143,23 @@ OF_SOURCES = (
 """The conditions on the source of a copy or of a write from a URL."""
 
 _CHECKED, _REQUIRED = LeaseUse.CHECKED, LeaseUse.REQUIRED
-_NO_READ, _NO_WRITE = Row(Use.READ), Row(Use.WRITE)
-_READ, _WRITE = Row(Use.READ, _ALL, _CHECKED), Row(Use.WRITE, _ALL, _REQUIRED)
-_BLOCK = Row(Use.WRITE, (), _REQUIRED)
-_CREATE = Row(Use.CREATE, _ALL, _REQUIRED)
-_READ_CONTAINER = Row(Use.READ, (), _CHECKED, "Container")
+_NO_READ, _NO_WRITE = Row(PreconditionUse.READ), Row(PreconditionUse.WRITE)
+_READ, _WRITE = Row(PreconditionUse.READ, _ALL, _CHECKED), Row(PreconditionUse.WRITE, _ALL, _REQUIRED)
+_BLOCK = Row(PreconditionUse.WRITE, (), _REQUIRED)
+_CREATE = Row(PreconditionUse.CREATE, _ALL, _REQUIRED)
+_READ_CONTAINER = Row(PreconditionUse.READ, (), _CHECKED, "Container")
 
 PRECONDITIONS: Mapping[str, Row] = {
     "GetBlob": _READ,
     "GetBlobProperties": _READ,
     "GetBlobMetadata": _READ,
     "GetPageRanges": _READ,
-    "GetBlockList": Row(Use.READ, _TAGS, _CHECKED),
-    "GetBlobTags": Row(Use.READ, _OF_TAGS, _CHECKED),
+    "GetBlockList": Row(PreconditionUse.READ, _TAGS, _CHECKED),
+    "GetBlobTags": Row(PreconditionUse.READ, _OF_TAGS, _CHECKED),
     "PutBlob": _CREATE,
     "PutBlobFromURL": _CREATE,
     "PutBlockList": _CREATE,
-    "CopyBlob": Row(Use.COPY, _ALL, _REQUIRED),
+    "CopyBlob": Row(PreconditionUse.COPY, _ALL, _REQUIRED),
     "PutBlock": _BLOCK,
     "PutBlockFromURL": _BLOCK,
     "AppendBlock": _WRITE,
@@ -169,17 +169,17 @@ PRECONDITIONS: Mapping[str, Row] = {
     "PutPageFromURL": _WRITE,
     "SetBlobProperties": _WRITE,
     "SetBlobMetadata": _WRITE,
-    "SetBlobTags": Row(Use.WRITE, _OF_TAGS, _REQUIRED),
-    "SetBlobTier": Row(Use.WRITE, _TAGS, _REQUIRED),
-    "SnapshotBlob": Row(Use.WRITE, _ALL, _CHECKED),
-    "DeleteBlob": Row(Use.WRITE, _OF_DELETION, _REQUIRED),
-    "LeaseBlob": Row(Use.WRITE, _ALL),
-    "AbortCopyBlob": Row(Use.WRITE, (), _CHECKED),
+    "SetBlobTags": Row(PreconditionUse.WRITE, _OF_TAGS, _REQUIRED),
+    "SetBlobTier": Row(PreconditionUse.WRITE, _TAGS, _REQUIRED),
+    "SnapshotBlob": Row(PreconditionUse.WRITE, _ALL, _CHECKED),
+    "DeleteBlob": Row(PreconditionUse.WRITE, _OF_DELETION, _REQUIRED),
+    "LeaseBlob": Row(PreconditionUse.WRITE, _ALL),
+    "AbortCopyBlob": Row(PreconditionUse.WRITE, (), _CHECKED),
     "UndeleteBlob": _NO_WRITE,
-    "DeleteContainer": Row(Use.WRITE, _DATES, _REQUIRED, "Container"),
-    "SetContainerACL": Row(Use.WRITE, _DATES, _CHECKED, "Container"),
-    "LeaseContainer": Row(Use.WRITE, _DATES, LeaseUse.IGNORED, "Container"),
-    "SetContainerMetadata": Row(Use.WRITE, _MODIFIED_SINCE, _CHECKED, "Container"),
+    "DeleteContainer": Row(PreconditionUse.WRITE, _DATES, _REQUIRED, "Container"),
+    "SetContainerACL": Row(PreconditionUse.WRITE, _DATES, _CHECKED, "Container"),
+    "LeaseContainer": Row(PreconditionUse.WRITE, _DATES, LeaseUse.IGNORED, "Container"),
+    "SetContainerMetadata": Row(PreconditionUse.WRITE, _MODIFIED_SINCE, _CHECKED, "Container"),
     "GetContainerProperties": _READ_CONTAINER,
     "GetContainerMetadata": _READ_CONTAINER,
     "GetContainerACL": _READ_CONTAINER,
@@ -218,7 +218,7 @@ class Preconditions(NamedTuple):
         """Return them as they are of a later commit of the same request: its own first commit changed the ETag."""
         return self._replace(conditions=NO_CONDITIONS)
 
-    def check_conditions(self, found: Guarded | None) -> None:
+    def check_conditions(self, found: Leasable | None) -> None:
         """Reject a request whose conditions are not met; None is a blob that only has uncommitted blocks.
 
         Raises:
@@ -226,10 +226,10 @@ class Preconditions(NamedTuple):
         """
         if self.conditions is not NO_CONDITIONS:
             validators = MISSING if found is None else found.validators
-            is_read = self.row.use is Use.READ
+            is_read = self.row.use is PreconditionUse.READ
             _require_met(self.conditions.read(validators) if is_read else self.conditions.write(validators))
 
-    def allow_read(self, found: Guarded | None, present: int) -> None:
+    def allow_read(self, found: Leasable | None, present: int) -> None:
         """Reject a read that the conditions or the lease do not allow. See `check_conditions`.
 
         Args:
@@ -243,7 +243,7 @@ class Preconditions(NamedTuple):
         if self.lease is not None:
             check_lease(None if found is None else found.lease, present, self.lease, self.row.noun)
 
-    def allow_write(self, found: Guarded | None, present: int) -> Lease | None:
+    def allow_write(self, found: Leasable | None, present: int) -> Lease | None:
         """Return the lease after a write or deletion that the lease and then the conditions allow.
 
         Args:
@@ -260,15 +260,15 @@ class Preconditions(NamedTuple):
         else:
             check_lease(lease, present, given, row.noun)
         if self.conditions is not NO_CONDITIONS:
-            creates = row.use in (Use.CREATE, Use.COPY)
+            creates = row.use in (PreconditionUse.CREATE, PreconditionUse.COPY)
             outcome = self.conditions.write(None if found is None else found.validators, creates=creates)
             # A client with the lease knows that the blob exists: `If-None-Match: *` means nothing more (§40).
-            if not (outcome is Outcome.EXISTS and row.use is Use.CREATE and given is not None):
+            if not (outcome is Outcome.EXISTS and row.use is PreconditionUse.CREATE and given is not None):
                 _require_met(outcome)
         return lease
 
 
-NO_PRECONDITIONS = Preconditions(Row(Use.READ))
+NO_PRECONDITIONS = Preconditions(Row(PreconditionUse.READ))
 
 
 def reader_of(row: Row) -> Callable[[Headers, str], Preconditions]:
@@ -299,7 +299,7 @@ def read_preconditions(row: Row, headers: Headers, version: str) -> Precondition
     conditions = read_conditions(row.headers, headers, version)
     if conditions is NO_CONDITIONS:
         return Preconditions(row, lease=given)
-    is_read = row.use is Use.READ
+    is_read = row.use is PreconditionUse.READ
     if not (conditions.are_for_a_write or (is_read and version >= READS_COMBINE_SINCE)):
         raise ServiceError("MultipleConditionHeadersNotSupported")
     if is_read and conditions.none_match == (ANY,):

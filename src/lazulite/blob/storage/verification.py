@@ -13,7 +13,7 @@ from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import verify_tag_row
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.contract import Key
-from lazulite.records.spaces import CONTAINERS, CatalogFormat, Nouns, Space
+from lazulite.records.spaces import CONTAINERS, CatalogFormat, ReportNouns, Space
 
 _READERS = {
     LEDGER: read_ledger,
@@ -67,7 +67,7 @@ CONTAINERS_SPACE = Space(
     copied=True,
     content=True,
     catalog=CatalogFormat(
-        Nouns("container", "containers", "blobs"),
+        ReportNouns("container", "containers", "blobs"),
         _read_container,
         _verify_row,
         counted=_is_blob,

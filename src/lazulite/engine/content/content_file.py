@@ -1,6 +1,6 @@
 """One content as a file, for threads: every call here may block, except `SealedFile.read_cached`.
 
-A `DraftFile` becomes a `SealedFile` by its footer. Nothing is synced before `finish`, except that no more than
+A `UnsealedFile` becomes a `SealedFile` by its footer. Nothing is synced before `finish`, except that no more than
 `UNSYNCED_BYTES_MAX` wait for the disk, so that the sync at the end of 4 GiB is short.
 """
 
@@ -35,7 +35,7 @@ def open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-class DraftFile:
+class UnsealedFile:
     """A file that is being written.
 
     Args:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from lazulite.engine.content import generations
-from lazulite.engine.content.content_file import DraftFile, SealedFile
+from lazulite.engine.content.content_file import SealedFile, UnsealedFile
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
     Claim,
@@ -45,7 +45,7 @@ class FileWriter:
         worker: runs what blocks.
     """
 
-    def __init__(self, files: SpaceFiles, owner: Owner, number: int, draft: DraftFile, worker: Worker) -> None:
+    def __init__(self, files: SpaceFiles, owner: Owner, number: int, draft: UnsealedFile, worker: Worker) -> None:
         self.length = 0
         self._files = files
         self._owner = owner
@@ -100,7 +100,7 @@ class FileWriter:
                 raise self._files.failure(error) from error
 
 
-def _finish(draft: DraftFile, chunks: list[bytes], owner: str) -> None:
+def _finish(draft: UnsealedFile, chunks: list[bytes], owner: str) -> None:
     draft.append(chunks)
     draft.finish(owner)
 
@@ -166,7 +166,7 @@ class ContentFiles:
                 path = await files.take(number)
         except OSError as error:
             raise unavailable(error) from error
-        return FileWriter(files, owner, number, DraftFile(path), self._worker)
+        return FileWriter(files, owner, number, UnsealedFile(path), self._worker)
 
     async def length(self, content: ContentId, claim: Claim | None = None) -> int:
         """See `ContentStore`."""

@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from lazulite.engine.content.content_file import DraftFile, SealedFile, open_private, sync_data, write_all
+from lazulite.engine.content.content_file import SealedFile, UnsealedFile, open_private, sync_data, write_all
 from lazulite.engine.content.contract import Claim, ContentDamagedError, ContentMissingError, ContentUnsealedError
 from lazulite.engine.content.footer import TRAILER_BYTES, windows
 
@@ -94,7 +94,7 @@ def copy_file(sources: Iterable[Path], target: Path, owner: str, open_file: Call
                 if error.errno not in NO_LINK:
                     raise
                 owner_path(target).unlink()
-                _copy_bytes(file, DraftFile(target), owner)
+                _copy_bytes(file, UnsealedFile(target), owner)
             return
     raise ContentMissingError("there is no such content")
 
@@ -149,7 +149,7 @@ def _write_owner(path: Path, owner: str, trailer: bytes) -> None:
         sync_data(file.fileno())
 
 
-def _copy_bytes(source: SealedFile, target: DraftFile, owner: str) -> None:
+def _copy_bytes(source: SealedFile, target: UnsealedFile, owner: str) -> None:
     for number in range(windows(source.length)):
         target.append([source.read(number)])
     target.finish(owner)

@@ -18,7 +18,7 @@ from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.conditional_writes import ConditionalWrites, OptimisticCommits, ScriptedWrites
 from lazulite.engine.postgres.contents.store import PostgresContents
 from lazulite.engine.postgres.contents.windows import ContentWindows
-from lazulite.engine.postgres.drops import Drops
+from lazulite.engine.postgres.drops import DroppedSpaceCache
 from lazulite.engine.postgres.page_reads import PageReads
 from lazulite.engine.postgres.partition_commit import PartitionCommits
 from lazulite.engine.postgres.partition_io import ScriptIo, StatementIo
@@ -144,7 +144,7 @@ class Components:
         self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
         self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
         contents = ContentWindows(pool, self.content_shards, unsynced=kind.settings and not kind.citus)
-        self.drops = Drops(pool, contents.empty)
+        self.drops = DroppedSpaceCache(pool, contents.empty)
         self.contents = PostgresContents(pool, contents, self.drops)
         self.periodic = Periodic((self.drops.look, self.drops.reclaim_all), settings.drop_poll_seconds)
         self._pool = pool

@@ -50,7 +50,7 @@ ORDER BY partition_key LIMIT 1 OFFSET $3
 )
 
 
-class Drops:
+class DroppedSpaceCache:
     """The dropped spaces that this process knows.
 
     Args:

@@ -30,7 +30,7 @@ from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState, Write
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
 from lazulite.engine.postgres.pending_write import RowWrites
-from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, RowWrite
+from lazulite.engine.postgres.sql_scripts import Place, RowChange, RowPrefix, RowWrite
 
 PARTITIONS_MAX = 4096
 VALUE_BYTES_MAX = 1024
@@ -45,7 +45,7 @@ _Expected: TypeAlias = Sequence[Precondition | None]
 """The preconditions of a commit's rows."""
 
 
-class Kept(NamedTuple):
+class KeptRow(NamedTuple):
     """The version of a partition, and the row of that moment."""
 
     version: int
@@ -55,18 +55,18 @@ class Kept(NamedTuple):
     """None: there is no such row."""
 
 
-class KeptRows:
+class KeptRowCache:
     """The rows that are kept, at most one of a partition. The oldest ones are forgotten."""
 
     def __init__(self) -> None:
-        self._kept: dict[Partition, Kept] = {}
+        self._kept: dict[Partition, KeptRow] = {}
 
-    def take(self, place: Place, row_key: bytes) -> Kept | None:
+    def take(self, place: Place, row_key: bytes) -> KeptRow | None:
         """Forget what is kept of a partition; return it if it is this row."""
         kept = self._kept.pop((place.space, place.partition_key), None)
         return kept if kept is not None and kept.row_key == row_key else None
 
-    def keep(self, place: Place, kept: Kept) -> None:
+    def keep(self, place: Place, kept: KeptRow) -> None:
         """Keep a row, if there is one and it is not too large."""
         if not kept.row_key or len(kept.value or b"") > VALUE_BYTES_MAX:
             return
@@ -128,7 +128,7 @@ class PartitionCommits:
         self._seconds_max = seconds_max
         self._waiting: dict[Partition, list[_PendingCommit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._kept = KeptRows()
+        self._kept = KeptRowCache()
 
     def has(self, place: Place) -> bool:
         """Return whether commits of a partition are waiting or in flight."""
@@ -207,7 +207,7 @@ class PartitionCommits:
         if change is None or await self._io.apply(change):
             if kept is None:
                 version = state.version if change is None else change.after
-                self._kept.keep(place, Kept(version, kept_key, state.rows.get(kept_key)))
+                self._kept.keep(place, KeptRow(version, kept_key, state.rows.get(kept_key)))
             return outcomes
         outcomes = None
         while outcomes is None:
@@ -224,7 +224,7 @@ class PartitionCommits:
         return change if changed else None, outcomes
 
     async def _commit_unread(
-        self, place: Place, commits: Sequence[_PendingCommit], kept: Kept
+        self, place: Place, commits: Sequence[_PendingCommit], kept: KeptRow
     ) -> Sequence[_Outcome] | None:
         """Commit without a read; return None if nothing was written."""
         expected = [commit.expected() for commit in commits]
@@ -236,7 +236,7 @@ class PartitionCommits:
         version = first + len(commits) - 1
         if not changed or not await self._io.apply(PartitionChange(place, kept.version, version, changed, beginnings)):
             return None
-        self._kept.keep(place, Kept(version, kept.row_key, rows[kept.row_key]))
+        self._kept.keep(place, KeptRow(version, kept.row_key, rows[kept.row_key]))
         return outcomes
 
     async def _commit_conditional(
@@ -300,7 +300,7 @@ def _decide(
     current: dict[bytes, bytes | None],
     first: int,
     expected: Sequence[_Expected] | None = None,
-) -> tuple[list[_Outcome], list[RowChange], list[RowBeginning]]:
+) -> tuple[list[_Outcome], list[RowChange], list[RowPrefix]]:
     """Decide commits one after the other, each with a timestamp of its own.
 
     Args:
@@ -314,7 +314,7 @@ def _decide(
     """
     outcomes: list[_Outcome] = []
     changes: dict[bytes, RowChange] = {}
-    beginnings: list[RowBeginning] = []
+    beginnings: list[RowPrefix] = []
     for timestamp, pending in enumerate(commits, first):
         keys = pending.keys
         if expected is None:
@@ -324,7 +324,7 @@ def _decide(
             for key, each in zip(pending.row_keys, expected[timestamp - first], strict=True):
                 values.append(current[key] if key in current or each is None else each.example)
                 if key not in current and each is not None and each.expects is Expect.PRESENT:
-                    beginnings.append(RowBeginning(key, each.beginning))
+                    beginnings.append(RowPrefix(key, each.beginning))
         outcome = _outcome(pending, values, timestamp)
         outcomes.append(outcome)
         if isinstance(outcome, Decision):

@@ -12,7 +12,7 @@ from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.errors import CHECK_FAILED, RETRYABLE
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.request_batcher import RequestBatcher
-from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, RowWrite, apply_script, write_script
+from lazulite.engine.postgres.sql_scripts import Place, RowChange, RowPrefix, RowWrite, apply_script, write_script
 from lazulite.engine.postgres.sql_statements import APPLY, LOCK, READ, READ_ONE
 
 _BYTES_OF_A_ROW = 16 << 10
@@ -43,7 +43,7 @@ class PartitionChange(NamedTuple):
     before: int
     after: int
     rows: Sequence[RowChange]
-    expected: Sequence[RowBeginning] = ()
+    expected: Sequence[RowPrefix] = ()
     """What some rows must begin with."""
 
 

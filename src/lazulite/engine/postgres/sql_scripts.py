@@ -96,7 +96,7 @@ class RowWrite(NamedTuple):
     precondition: Precondition
 
 
-class RowBeginning(NamedTuple):
+class RowPrefix(NamedTuple):
     """What the value of a row begins with."""
 
     row_key: bytes
@@ -105,7 +105,7 @@ class RowBeginning(NamedTuple):
 
 
 def apply_script(
-    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowBeginning] = ()
+    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix] = ()
 ) -> str:
     """Return a script that changes rows of a partition if its version is `before` (0: there is none).
 
@@ -130,7 +130,7 @@ def write_script(shards: Sequence[Sequence[RowWrite]], base: int) -> str:
 
 
 def _applied(
-    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowBeginning]
+    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix]
 ) -> Iterator[str]:
     at = _at(place)
     yield _advance(place, after, "advance_from", before) if before else f"EXECUTE begin_version({at}, {after})"

@@ -29,7 +29,7 @@ _VALUE = struct.Struct(">QQ")
 _CHARACTERS = 34
 
 
-class Due(NamedTuple):
+class DueShard(NamedTuple):
     """A shard in which messages may have expired."""
 
     time: int
@@ -62,10 +62,10 @@ class Expirations:
         row = f"{slot:016x}{space:016x}{shard:02x}"
         await self._engine.commit(EXPIRATIONS, _PARTITION, put_rows({row: self._value(0)}))
 
-    async def due(self, now: int) -> AsyncGenerator[Due, None]:
+    async def due(self, now: int) -> AsyncGenerator[DueShard, None]:
         """Yield shards that are to be swept by this process now, in the order of time."""
         key_range = KeyRange((_PARTITION, ""), (_PARTITION, f"{now + 1:016x}"))
-        found: list[Due] = []
+        found: list[DueShard] = []
         async with aclosing(self._engine.scan(EXPIRATIONS, [key_range], DUE_MAX)) as slices:
             async for part in slices:
                 found += [_read(part.key(index)[1], value) for index, value in enumerate(part.values)]
@@ -76,15 +76,15 @@ class Expirations:
             if await self._swap(due, leased.value):
                 yield leased
 
-    async def finish(self, due: Due) -> None:
+    async def finish(self, due: DueShard) -> None:
         """Forget a shard that was swept, unless it was scheduled again."""
         await self._swap(due, None)
 
-    async def postpone(self, due: Due) -> None:
+    async def postpone(self, due: DueShard) -> None:
         """End the lease of a shard that has more to remove."""
         await self._swap(due, self._value(0))
 
-    async def _swap(self, due: Due, value: bytes | None) -> bool:
+    async def _swap(self, due: DueShard, value: bytes | None) -> bool:
         swap = compare_and_swap({due.row: due.value}, {due.row: value})
         return await self._engine.commit(EXPIRATIONS, _PARTITION, swap)
 
@@ -92,10 +92,10 @@ class Expirations:
         return _VALUE.pack(self._random.getrandbits(64), leased_until)
 
 
-def _read(row: str, value: bytes) -> Due:
+def _read(row: str, value: bytes) -> DueShard:
     if len(row) != _CHARACTERS or len(value) != _VALUE.size or row != row.lower():
         raise ValueError("the row is not an expiration")
-    return Due(int(row[:16], 16), int(row[16:32], 16), int(row[32:], 16), row, value)
+    return DueShard(int(row[:16], 16), int(row[16:32], 16), int(row[32:], 16), row, value)
 
 
 def _verify(key: Key, value: bytes) -> None:

@@ -123,7 +123,7 @@ def end_sweep(scheduled: Scheduled) -> Commit[None]:
 
 
 @dataclass(slots=True)
-class Unswept:
+class SweepBacklog:
     """The expired messages of a shard that a sweep has counted and not removed yet."""
 
     messages: int = 0
@@ -148,7 +148,7 @@ class ShardSweep:
         self._expirations = expirations
         self._partition = partition_of(number)
 
-    async def run(self, present: Clock, since: int, removed_max: int, unswept: Unswept) -> tuple[int, bool | None]:
+    async def run(self, present: Clock, since: int, removed_max: int, unswept: SweepBacklog) -> tuple[int, bool | None]:
         """Remove messages that have expired, and schedule the shard for the next ones.
 
         Args:
@@ -257,7 +257,7 @@ class Shard:
         self._in_flight: dict[MoveMessages, int] = {}
         """By commit in flight, the lowest row that it writes."""
         self._settling: set[asyncio.Task[None]] = set()
-        self._unswept = Unswept()
+        self._unswept = SweepBacklog()
 
     @property
     def is_idle(self) -> bool:
@@ -460,7 +460,7 @@ class Shard:
 
     def forget_sweep(self) -> None:
         """Forget what a sweep has counted."""
-        self._unswept = Unswept()
+        self._unswept = SweepBacklog()
 
 
 async def close_shard(engine: Engine, space: int, number: int) -> None:

@@ -100,7 +100,7 @@ class BodyBudget:
             waiting.popleft()
 
 
-class Holder(Protocol):
+class BudgetHolder(Protocol):
     """Something that holds memory and can be made to let go of it."""
 
     def evict(self) -> None:
@@ -123,7 +123,7 @@ class EvictingBudget:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._held: dict[Holder, int] = {}
+        self._held: dict[BudgetHolder, int] = {}
         """In the order in which they began to hold something."""
         self._evicts = False
         self.held_bytes = 0
@@ -134,7 +134,7 @@ class EvictingBudget:
         """Whether more than half of it is held."""
         return 2 * self.held_bytes > self._bytes_max
 
-    def update(self, holder: Holder, count: int) -> None:
+    def update(self, holder: BudgetHolder, count: int) -> None:
         """Note that a holder holds `count` bytes now; evict the oldest holders while the total is too large."""
         held = self._held
         before = held.get(holder, 0)

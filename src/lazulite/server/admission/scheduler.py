@@ -66,7 +66,7 @@ def _waited_seconds() -> float:
         os.close(file)
 
 
-class _Turn(NamedTuple):
+class _QueuedTurn(NamedTuple):
     """Work that waits, and its place among all that ever did."""
 
     number: int
@@ -101,8 +101,8 @@ class FairScheduler:
         self._demand_clock = demand_clock
         self._sleep = sleep
         self._continuing: deque[Callable[[], bool]] = deque()
-        self._begun: deque[_Turn] = deque()
-        self._waiting: deque[_Turn] = deque()
+        self._begun: deque[_QueuedTurn] = deque()
+        self._waiting: deque[_QueuedTurn] = deque()
         self._turn_count = 0
         self._turns_of_begun = 0
         self._postponed: deque[Callable[[], bool]] = deque()
@@ -135,7 +135,7 @@ class FairScheduler:
             self._continuing.append(go)
         else:
             self._turn_count += 1
-            (self._waiting if slices is None else self._begun).append(_Turn(self._turn_count, go))
+            (self._waiting if slices is None else self._begun).append(_QueuedTurn(self._turn_count, go))
         if self._dispatcher is None:
             self._start()
 

@@ -31,7 +31,7 @@ _OVERFLOW_CONNECTIONS = 256
 
 _READY_MAX = 16
 """Responses that are sent in one go; then other connections come first. Mostly only a request that came alone
-(`WholeReader`) has a response that is ready."""
+(`WholeMessageReader`) has a response that is ready."""
 
 # Looked up once: members of an Enum are found by Python code, several times for each request.
 _BODY = State.BODY

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from lazulite.protocol.message import WINDOW_BYTES, Request
 from lazulite.server.admission.accounts import AdmissionGate
-from lazulite.server.admission.budgets import BodyBudget, Holder
+from lazulite.server.admission.budgets import BodyBudget, BudgetHolder
 from lazulite.server.http.inbound import InboundBuffer
 from lazulite.server.http.outbound import OutboundStream
 from lazulite.server.http.parser import Reading
@@ -113,7 +113,7 @@ class ConnectionMemory:
         return held_bytes, unaccepted_bytes
 
 
-class ConnectionParts(OpenConnection, Holder):
+class ConnectionParts(OpenConnection, BudgetHolder):
     """The parts of one connection; the modules beside this one act on it.
 
     Args:

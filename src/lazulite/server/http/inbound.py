@@ -4,9 +4,9 @@ Invariants:
 - What is kept is bounded: one read of the transport that is not parsed yet, the requests that `Limits` lets wait, two
   slices of a body that the service has not accepted, and a window of one that it reads in chunks. Nothing is kept after
   `close`.
-- `WholeReader` knows a part of the grammar that llhttp and `head` accept, and reads that part as they do. It leaves
-  everything else to them, from the first byte (`read` returns None), and rejects nothing. It caches lines that clients
-  repeat, and heads of such lines, never a credential, and nothing of a head that it leaves to them.
+- `WholeMessageReader` knows a part of the grammar that llhttp and `head` accept, and reads that part as they do. It
+  leaves everything else to them, from the first byte (`read` returns None), and rejects nothing. It caches lines that
+  clients repeat, and heads of such lines, never a credential, and nothing of a head that it leaves to them.
 """
 
 import re
@@ -89,7 +89,7 @@ def _cache_head(lines: bytes, headers: Fields, unique_count: int) -> None:
         _heads[lines] = head
 
 
-class WholeReader:
+class WholeMessageReader:
     """Reads the whole messages of one connection.
 
     Args:
@@ -207,7 +207,7 @@ class InboundBuffer:
         self.unread: bytes | memoryview = _NOTHING
         self.queue: deque[PendingRequest] = deque()
         self.parser = RequestParser(limits, self.queue, new_request)
-        self._whole = WholeReader(limits, new_request)
+        self._whole = WholeMessageReader(limits, new_request)
 
     def receive(self, data: bytes) -> None:
         """Keep what has come."""

@@ -11,12 +11,12 @@ from lazulite.server.admission.budgets import BodyBudget, Budgets, EvictingBudge
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.http.outbound import WriteBatcher
 from lazulite.server.http.states import State
-from lazulite.server.http.timeouts import Watched
+from lazulite.server.http.timeouts import TimedConnection
 from lazulite.server.limits import Limits
 from lazulite.server.observability.exchange import ExchangeLog
 
 
-class OpenConnection(Watched, Protocol):
+class OpenConnection(TimedConnection, Protocol):
     """What the server asks of a connection."""
 
     def begin_drain(self) -> None:

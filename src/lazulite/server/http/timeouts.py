@@ -15,7 +15,7 @@ from lazulite.server.limits import Limits
 TICK_SECONDS = 1.0
 
 
-class Watched(Protocol):
+class TimedConnection(Protocol):
     """Something with a deadline on the monotonic clock, in seconds."""
 
     deadline_s: float
@@ -35,7 +35,10 @@ class Sweeper:
     """
 
     def __init__(
-        self, watched: Collection[Watched], clock: Callable[[], float], on_tick: Callable[[], None] = lambda: None
+        self,
+        watched: Collection[TimedConnection],
+        clock: Callable[[], float],
+        on_tick: Callable[[], None] = lambda: None,
     ) -> None:
         self._watched = watched
         self._clock = clock

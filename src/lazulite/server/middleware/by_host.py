@@ -10,7 +10,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response, Service
 
 
-class Hosted(NamedTuple):
+class HostedService(NamedTuple):
     """A service, and the hosts that it has."""
 
     has: Callable[[str], bool]
@@ -25,7 +25,7 @@ class ByHost:
         hosted: the services; no host is of two. The first one has all hosts that no service has.
     """
 
-    def __init__(self, hosted: Sequence[Hosted]) -> None:
+    def __init__(self, hosted: Sequence[HostedService]) -> None:
         self._hosted = tuple(hosted)
         self._first = self._hosted[0].service
 

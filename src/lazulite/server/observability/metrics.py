@@ -65,7 +65,7 @@ class _Known(NamedTuple):
     """The operation's label."""
 
 
-class _Readings(Collector):
+class _Gauges(Collector):
     """Gauges with the values that were read last."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class _Readings(Collector):
             yield GaugeMetricFamily(f"lazulite_{name}", READINGS[name], value)
 
 
-class _Collected(Collector):
+class _CollectedFamilies(Collector):
     """Families that were collected elsewhere."""
 
     def __init__(self, families: Families) -> None:
@@ -94,7 +94,7 @@ class _Collected(Collector):
 
 async def page_of(families: Families) -> bytes:
     """Return families in Prometheus' text format, version 0.0.4."""
-    return await asyncio.to_thread(generate_latest, _Collected(families))
+    return await asyncio.to_thread(generate_latest, _CollectedFamilies(families))
 
 
 class Metrics:
@@ -110,7 +110,7 @@ class Metrics:
         self._operations = frozenset(operations)
         self._query_classes = frozenset(query_classes)
         self._registry = registry = CollectorRegistry()
-        self._readings = _Readings()
+        self._readings = _Gauges()
         self._known: dict[tuple[str, int], _Known] = {}
         # A time of creation for each series would double them.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # it is without annotations

@@ -64,7 +64,7 @@ class TraceLog:
         time_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._time_ns = time_ns
-        self._complaints = _Complaints(report)
+        self._complaints = _SdkLogHandler(report)
         self._complaints.listen()  # Before all else, as the SDK would print what is wrong with a secret header.
         named = OTELResourceDetector().detect().attributes
         resource = Resource.create({"service.name": "lazulite", "service.version": version, **named})
@@ -125,7 +125,7 @@ def _attributes(exchange: Exchange) -> dict[str, str | int]:
     return attributes
 
 
-class _Complaints(logging.Handler):
+class _SdkLogHandler(logging.Handler):
     """Handles log records of the SDK: reports the SDK's own problems and drops records that clients can cause."""
 
     def __init__(self, report: Callable[[str], None]) -> None:

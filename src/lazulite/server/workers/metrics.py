@@ -21,7 +21,7 @@ UP = Family("gauge", "1 if the worker answered this scrape, else 0.", {})
 RESTARTS = Family("counter", "Workers that replaced one that ended.", {})
 
 
-class Gathered(NamedTuple):
+class GatheredMetrics(NamedTuple):
     """Answers of workers, as they sent them."""
 
     last: tuple[bytes, ...]
@@ -82,7 +82,7 @@ class WorkerMetrics:
         # In a thread, because parsing and summing the answers of many workers takes milliseconds.
         return await asyncio.to_thread(self._summed, primary, gathered)
 
-    async def _gather(self) -> Gathered:
+    async def _gather(self) -> GatheredMetrics:
         loop = asyncio.get_running_loop()
         for worker, ask in self._asks.items():
             if worker not in self._unanswered:
@@ -92,9 +92,9 @@ class WorkerMetrics:
             await asyncio.wait(list(self._unanswered.values()), timeout=self._seconds)
         up = tuple(worker in self._asks and worker not in self._unanswered for worker in range(self._count))
         ended, self._ended = self._ended, []
-        return Gathered(tuple(self._last.values()), tuple(ended), up, self._restarts)
+        return GatheredMetrics(tuple(self._last.values()), tuple(ended), up, self._restarts)
 
-    def _summed(self, primary: Families, gathered: Gathered) -> Families:
+    def _summed(self, primary: Families, gathered: GatheredMetrics) -> Families:
         self._retained = total(self._retained, (cumulative(loaded(line)) for line in gathered.ended))
         sums = total(primary, [self._retained, *map(loaded, gathered.last)])
         up: Samples = {

@@ -22,7 +22,7 @@ from json.encoder import encode_basestring_ascii as quote
 from math import isfinite
 from typing import NamedTuple, Self
 
-from lazulite.protocol.lru_cache import Recent
+from lazulite.protocol.lru_cache import LruCache
 from lazulite.table.model.edm import (
     BINARY,
     BOOLEAN,
@@ -229,13 +229,13 @@ class PatternCache:
     """The patterns of all tables."""
 
     def __init__(self) -> None:
-        self._accounts: Recent[str, Recent[str, TablePatterns]] = Recent(ACCOUNTS_MAX)
+        self._accounts: LruCache[str, LruCache[str, TablePatterns]] = LruCache(ACCOUNTS_MAX)
 
     def of(self, account: str, table: str) -> TablePatterns:
         """Return the patterns of a table."""
         tables = self._accounts.get(account)
         if tables is None:
-            tables = Recent[str, TablePatterns](TABLES_MAX)
+            tables = LruCache[str, TablePatterns](TABLES_MAX)
             self._accounts.put(account, tables)
         patterns = tables.get(table)
         if patterns is None:

@@ -24,8 +24,8 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import (
     Place,
-    RowBeginning,
     RowChange,
+    RowPrefix,
     RowWrite,
     apply_script,
     write_script,
@@ -47,7 +47,7 @@ CHANGES = [RowChange(b"r", None, 9, b"v"), RowChange(b"s", None, 9, None)]
 ABSENT = Precondition(Expect.ABSENT)
 PRESENT = Precondition(Expect.PRESENT, timestamp=8)
 SCRIPTS = {
-    "apply": apply_script(PLACE, 8, 9, CHANGES, [RowBeginning(b"t", b"v")]),
+    "apply": apply_script(PLACE, 8, 9, CHANGES, [RowPrefix(b"t", b"v")]),
     "apply first": apply_script(PLACE, 0, 9, CHANGES),
     "insert": write_script([[RowWrite(PLACE, CHANGES[0], ABSENT)]], 9),
     "write": write_script([[RowWrite(PLACE, CHANGES[0], PRESENT), RowWrite(PLACE, CHANGES[1], PRESENT)]], 9),

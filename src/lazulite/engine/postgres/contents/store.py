@@ -14,7 +14,7 @@ from lazulite.engine.content.contract import WINDOW_BYTES, Claim, ContentId, Con
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.engine.postgres.contents import statements
 from lazulite.engine.postgres.contents.windows import ContentWindows
-from lazulite.engine.postgres.drops import Drops
+from lazulite.engine.postgres.drops import DroppedSpaceCache
 from lazulite.engine.postgres.pool import Pool
 
 TOUCH_SECONDS = 600.0
@@ -106,7 +106,7 @@ class PostgresContents:
         drops: the engine's dropped spaces, which are emptied with their contents.
     """
 
-    def __init__(self, pool: Pool, rows: ContentWindows, drops: Drops) -> None:
+    def __init__(self, pool: Pool, rows: ContentWindows, drops: DroppedSpaceCache) -> None:
         self._pool = pool
         self._rows = rows
         self._drops = drops
