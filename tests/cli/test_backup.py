@@ -212,14 +212,15 @@ def test_other_directories_are_rejected(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backup_of_a_newer_version_is_rejected(
-    backup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("version", "writer"), [(2, "a newer Lazulite"), (0, "an earlier Lazulite, in version 0")])
+def test_a_backup_of_another_version_is_rejected(
+    backup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: int, writer: str
 ) -> None:
     copy = Path(shutil.copytree(backup, tmp_path / "copy"))
     document = json.loads((copy / "backup.json").read_bytes())
     del document["sha256"]
-    document["version"] = 2
+    document["version"] = version
     sha256 = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
     (copy / "backup.json").write_text(json.dumps(document | {"sha256": sha256}))
     assert main(["check", "-l", str(copy)]) == 1
-    assert "newer" in capsys.readouterr().err
+    assert f"backup.json was written by {writer}" in capsys.readouterr().err

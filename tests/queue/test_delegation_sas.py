@@ -1,4 +1,4 @@
-"""User delegation SAS of queues: each field is signed, and none can be re-cut."""
+"""User delegation SAS of queues: each field is signed, and none can make the string-to-sign ambiguous."""
 
 import hmac
 from base64 import b64encode

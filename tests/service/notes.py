@@ -44,7 +44,7 @@ NOTES: ServiceDefinition[ServiceContext, Note, NoteCall] = ServiceDefinition(
     make_context=lambda dependencies: ServiceContext(**dependencies.shared("note")),
     make_call=ServiceCall,
     messages={"InvalidMd5": "That is no MD5."},
-    spaces=(Space(number=SPACE, owner="note", title="the notes", copied=True, content=True, verify=verify),),
+    spaces=(Space(number=SPACE, owner="note", title="the notes", copied=True, in_checksum=True, verify=verify),),
 )
 
 

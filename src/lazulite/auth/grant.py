@@ -33,7 +33,7 @@ class Scope(Protocol):
     """The resources that a service SAS reaches; each service has its own kind."""
 
     def covers(self, resource: str) -> bool:
-        """Tell whether the resource of this name is within reach."""
+        """Tell whether the token grants access to the resource of this name."""
         ...
 
 
@@ -60,7 +60,7 @@ class Grant:
     resource_types: str = ""
     """The resource types of an account SAS."""
     scope: Scope | None = None
-    """The resources within reach of a service SAS, or without credentials."""
+    """The resources that a service SAS grants access to, or that are public without credentials."""
     actions: frozenset[str] = frozenset()
     """What the roles of a bearer token, or of the identity that delegates its rights, permit."""
     identity: Identity | None = None

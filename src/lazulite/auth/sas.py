@@ -2,8 +2,8 @@
 
 Invariants:
 - a token's values enter its string-to-sign exactly as they stand in the query, URL-decoded, never re-spelled;
-- no value may hold a line feed. The string-to-sign joins values by line feeds, so such a value could be re-cut into
-  other values under the same signature;
+- no value may hold a line feed. The string-to-sign joins values by line feeds, so such a value would make
+  it ambiguous: other values would have the same signature;
 - an empty value means the same as an absent one, for both sign the same;
 - the cache is bounded. An entry counts only for the very account object that verified it, so a rotated key ends it.
   What may change between two requests (time, address, stored policy) is not cached.
@@ -308,7 +308,7 @@ def parse_account_sas(parameters: Mapping[str, str]) -> AccountSas:
     """Read a token from a request's query parameters.
 
     Raises:
-        MalformedSasError: a required value is missing, or a value could be re-cut.
+        MalformedSasError: a required value is missing, or a value would make the string-to-sign ambiguous.
     """
     required = dict.fromkeys(("services", "resource_types", "permission", "expiry", "version"), "")
     return AccountSas(**(required | read_values(parameters, _NAMES)))
@@ -362,7 +362,7 @@ class ServiceSas(ABC):
 
     @abstractmethod
     def scope(self) -> Scope:
-        """Return the resources within reach."""
+        """Return the resources that the token grants access to."""
 
     def grant(self, permission: str) -> Grant:
         """Return what the token allows with permission letters, which may be those of its stored policy."""

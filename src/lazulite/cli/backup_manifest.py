@@ -30,7 +30,7 @@ from lazulite.settings.config import BACKUP_MANIFEST
 
 VERSION = 1
 _CHUNK_BYTES = 1 << 20
-_RUNTIME = frozenset({"LOCK", "LOG", "lazulite.mark"})
+_RUNTIME_FILES = frozenset({"LOCK", "LOG", "lazulite.mark"})
 """Files that reading a store may leave in its directory."""
 
 
@@ -74,12 +74,12 @@ def atomic_directory(target: Path) -> Iterator[Path]:
 def copy_tree(source: Path, target: Path) -> dict[str, FileDigest]:
     """Copy a directory's files, durably. Return the digest of each by its path below `source`.
 
-    The progress is shown on stderr. The bytes are counted first, so that it is known how much there is to do.
+    Progress is shown on stderr. The total size is computed first, for the progress line.
     """
-    paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name not in _RUNTIME]
+    paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name not in _RUNTIME_FILES]
     progress = BytesDone("copied", sum(path.stat().st_size for path in paths))
 
-    found: dict[str, FileDigest] = {}
+    digests: dict[str, FileDigest] = {}
     with ProgressLine.of_user() as line:
 
         def count(size: int) -> None:
@@ -88,8 +88,8 @@ def copy_tree(source: Path, target: Path) -> dict[str, FileDigest]:
 
         for path in paths:
             name = path.relative_to(source).as_posix()
-            found[name] = copy_file(path, target / name, count)
-    return found
+            digests[name] = copy_file(path, target / name, count)
+    return digests
 
 
 def copy_file(source: Path, target: Path, count: Callable[[int], None] = lambda _: None) -> FileDigest:
@@ -130,7 +130,7 @@ def read_manifest(directory: Path) -> Manifest:
     """Return the manifest of a backup.
 
     Raises:
-        BackupError: the manifest is missing, damaged, or of a newer version.
+        BackupError: the manifest is missing, damaged, or of another version of the format.
     """
     path = directory / BACKUP_MANIFEST
     damaged = BackupError(f"{path} is damaged")
@@ -148,7 +148,7 @@ def read_manifest(directory: Path) -> Manifest:
     if checksum != _checksum(document):
         raise damaged
     if version != VERSION:
-        raise BackupError(f"{path} was written by a newer Lazulite")
+        raise BackupError(f"{path} was written by {_writer_of(version)}")
     return files
 
 
@@ -177,8 +177,15 @@ def compare_manifest(directory: Path, manifest: Manifest, found: Manifest) -> No
 
 
 def _file_names(directory: Path) -> list[str]:
-    files = (path for path in directory.rglob("*") if path.is_file() and path.name not in _RUNTIME)
+    files = (path for path in directory.rglob("*") if path.is_file() and path.name not in _RUNTIME_FILES)
     return [path.relative_to(directory).as_posix() for path in files if path != directory / BACKUP_MANIFEST]
+
+
+def _writer_of(version: object) -> str:
+    """Return which Lazulite writes manifests of another version than this one, in words."""
+    if isinstance(version, int) and version < VERSION:
+        return f"an earlier Lazulite, in version {version} of the format, which this one does not read"
+    return "a newer Lazulite"
 
 
 def _checksum(document: object) -> str:

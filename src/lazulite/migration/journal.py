@@ -24,7 +24,7 @@ _KEY = "copy"
 
 
 UNFINISHED = "an unfinished copy; finish it with the same lazulite copy, or remove it"
-COPIES_SPACE = Space(number=COPIES, owner="", title="the journal of a copy", unfinished=UNFINISHED)
+COPIES_SPACE = Space(number=COPIES, owner="", title="the journal of a copy", unfinished_state=UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)

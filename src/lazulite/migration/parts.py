@@ -56,7 +56,7 @@ async def parts_of(engine: Engine, spaces: Spaces) -> list[StorePart]:
 
 
 def _own_part(space: Space) -> StorePart:
-    return StorePart(space.number, space.title, has_markers=space.catalog is not None, is_content=space.content)
+    return StorePart(space.number, space.title, has_markers=space.catalog is not None, is_content=space.in_checksum)
 
 
 def _named_part(space: Space, catalog: CatalogFormat, row: StoredRow) -> StorePart:

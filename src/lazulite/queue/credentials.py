@@ -44,7 +44,7 @@ class QueueScope:
     queue: str
 
     def covers(self, resource: str) -> bool:
-        """Tell whether a queue is the one within reach."""
+        """Tell whether a queue is the one that the token grants access to."""
         return self.queue == resource
 
 
@@ -60,7 +60,7 @@ class QueueSas(ServiceSas):
         return self.queue
 
     def scope(self) -> QueueScope:
-        """Return the queue within reach."""
+        """Return the queue that the token grants access to."""
         return QueueScope(self.queue)
 
     def string_to_sign(self, account: str) -> str:
@@ -72,7 +72,7 @@ def parse_queue_sas(parameters: Mapping[str, str]) -> QueueSas:
     """Read a token from the fields of a request.
 
     Raises:
-        MalformedSasError: the request addresses no queue, or a value could be re-cut.
+        MalformedSasError: the request addresses no queue, or a value would make the string-to-sign ambiguous.
     """
     if not parameters.get(MARKER):
         raise MalformedSasError("a queue SAS is for one queue")
@@ -91,7 +91,7 @@ class QueueDelegationSas(DelegationSas):
         return DELEGATION_SINCE
 
     def scope(self) -> QueueScope:
-        """Return the queue within reach."""
+        """Return the queue that the token grants access to."""
         return QueueScope(self.queue)
 
     def strings_to_sign(self, account: str) -> tuple[str]:
@@ -106,7 +106,7 @@ def parse_queue_delegation_sas(parameters: Mapping[str, str], _: Mapping[str, st
     """Read a user delegation SAS from the fields of a request: a `ParseDelegationSas`.
 
     Raises:
-        MalformedSasError: the request addresses no queue, or a value could be re-cut.
+        MalformedSasError: the request addresses no queue, or a value would make the string-to-sign ambiguous.
     """
     queue = parameters.get(MARKER, "")
     if not queue or "\n" in queue:

@@ -51,7 +51,7 @@ QUEUES_SPACE = Space(
     title="the list of queues",
     watched=True,
     copied=True,
-    content=True,
+    in_checksum=True,
     catalog=CatalogFormat(ReportNouns("queue", "queues", "messages"), _read_queue, _verify_row, counted=_is_message),
 )
 

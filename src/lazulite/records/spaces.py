@@ -16,7 +16,7 @@ from lazulite.engine.content.contract import ContentId
 from lazulite.engine.contract import LISTED, Engine, Key
 
 COUNTERS = 1
-"""Partition `spaces`, row `next`: the first id that no block holds, 8 bytes big endian."""
+"""Partition `spaces`, row `next`: the first number that no block holds, 8 bytes big endian."""
 SERVICE_PROPERTIES = 2
 """Partition = account, row = service name (`table`): JSON of its service properties."""
 TABLES = 3
@@ -50,7 +50,7 @@ _BYTES = 8
 
 
 class ReportNouns(NamedTuple):
-    """The words for what a service keeps, in reports for people."""
+    """The words for the spaces of a service and their rows, in reports."""
 
     space: str
     """`table`"""
@@ -69,8 +69,8 @@ class CatalogFormat:
 
     nouns: ReportNouns
     read: Callable[[str, bytes], tuple[int, str]]
-    """Takes a row of the catalog and its value to the number of the space and its name. Raises what reading malformed
-    bytes raises."""
+    """Returns the number of a space and its name, given a row of the catalog and its value. Raises what reading
+    malformed bytes raises."""
     verify: Callable[[Key, bytes, int], None]
     """Takes a row of such a space, its value and the greatest timestamp of the store. Raises `ValueError`, or what
     reading malformed bytes raises."""
@@ -79,12 +79,12 @@ class CatalogFormat:
     counted: Callable[[Key], bool] = lambda _: True
     """Tells whether a row is one of `nouns.rows`, and not an index of them."""
     unreachable: Callable[[str, Key], str] = lambda _, __: ""
-    """Takes the name of such a space and a row to the name of what no request reaches, though it is no damage; "" if
-    there is nothing of the kind. The rows of one name are side by side."""
+    """Returns the name of a resource that no request can address, given the space's name and a row; "" if there is
+    none. Such a row is not damage. The rows of one name are adjacent."""
     contents: Callable[[int, Key, bytes], Mapping[ContentId, int | None]] | None = None
-    """Takes the number of such a space, a row and its value to the contents to which the row refers, with their lengths
-    (None: the row does not tell). Its partition owns them. Raises what `verify` raises. None if no row refers to any,
-    so that no row need be read for them."""
+    """Returns the contents to which a row refers, with their lengths (None: the row does not tell), given the number of
+    such a space, the row and its value. The row's partition owns them. Raises what `verify` raises. None if no row
+    refers to any, so that no row need be read for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +93,21 @@ class Space:
 
     number: int
     owner: str
-    """The service whose it is; "" if all services share it."""
+    """The service that owns it; "" if all services share it."""
     title: str
-    """For people."""
+    """Its name in messages."""
     watched: bool = False
     """Whether processes cache its rows, so that each change is announced to them."""
     copied: bool = False
     """Whether a copy of the store has it."""
-    content: bool = False
-    """Whether its rows count for the checksum of the store."""
+    in_checksum: bool = False
+    """Whether the checksum of the store covers its rows."""
     verify: Callable[[Key, bytes], None] | None = None
     """Takes a row and its value; raises `ValueError`, or what reading malformed bytes raises. None for a catalog."""
     catalog: CatalogFormat | None = None
-    unfinished: str = ""
-    """What a store with a row here still is, in messages; its other rows are not verified then."""
+    unfinished_state: str = ""
+    """The message for a store that has a row in this space, such as an unfinished copy. The other rows of that store
+    are not verified."""
 
 
 class Spaces:
@@ -166,7 +167,7 @@ COUNTERS_SPACE = Space(number=COUNTERS, owner="", title="the counter of tables",
 
 
 class SpaceAllocator:
-    """Gives out space ids.
+    """Allocate numbers for new spaces.
 
     Args:
         engine: has the counter.
@@ -179,7 +180,7 @@ class SpaceAllocator:
         self._free = range(0)
 
     async def allocate(self) -> int:
-        """Return an id that was never returned before, by this process or any other."""
+        """Return a number that was never returned before, by this process or any other."""
         if not self._free:
             reserved = await self._reserve()
             self._free = self._free or reserved

@@ -47,7 +47,7 @@ class Findings:
     checksum: str = ""
     """Hexadecimal; known at the end."""
     unfinished: str = ""
-    """What the store still is, see `Space.unfinished`; "" if it is a whole store."""
+    """What the store still is, see `Space.unfinished_state`; "" if it is a whole store."""
     unreachable: list[str] = field(default_factory=list)
     """The first names that no request reaches."""
     unreachable_count: int = 0
@@ -212,7 +212,7 @@ class Verification:
         space = self._spaces.get(number)
         if space is None:
             raise ValueError(f"space {number} has an unknown row under {key}")
-        self.findings.unfinished = self.findings.unfinished or space.unfinished
+        self.findings.unfinished = self.findings.unfinished or space.unfinished_state
         if space.verify is not None:
             space.verify(key, value)
         if number == COUNTERS:
@@ -222,7 +222,7 @@ class Verification:
                 self._dropped.add(marked_space(key[1]))
                 return False
             self._name(space.catalog, key, value)
-        return space.content
+        return space.in_checksum
 
     def _name(self, catalog: CatalogFormat, key: Key, value: bytes) -> None:
         number, name = catalog.read(key[1], value)

@@ -298,7 +298,7 @@ PROPERTIES_SPACE = Space(
     title="the service properties",
     watched=True,
     copied=True,
-    content=True,
+    in_checksum=True,
     verify=_verify,
 )
 

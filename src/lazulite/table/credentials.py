@@ -61,10 +61,10 @@ class TableScope:
     table: str
     """The name of the table in lower case."""
     key_range: KeyRange | None = None
-    """The rows within reach. None: all of the table."""
+    """The rows that the token grants access to. None: all of the table."""
 
     def covers(self, resource: str) -> bool:
-        """Tell whether a table, named in any case, is the one within reach."""
+        """Tell whether a table, named in any case, is the one that the token grants access to."""
         return self.table == resource.lower()
 
     def allows_key(self, partition: str, row: str) -> bool:
@@ -95,7 +95,7 @@ class TableSas(ServiceSas):
         return self.table.lower()
 
     def scope(self) -> TableScope:
-        """Return the rows within reach."""
+        """Return the rows that the token grants access to."""
         return TableScope(self.table.lower(), self._key_range())
 
     def string_to_sign(self, account: str) -> str:
@@ -118,7 +118,8 @@ def parse_table_sas(parameters: Mapping[str, str]) -> TableSas:
     """Read a token from the query parameters of a request.
 
     Raises:
-        MalformedSasError: no table, a row bound without its partition bound, or a value that could be re-cut.
+        MalformedSasError: no table, a row bound without its partition bound, or a value that would make the
+            string-to-sign ambiguous.
     """
     if not parameters.get("tn"):
         raise MalformedSasError("a table SAS needs tn")

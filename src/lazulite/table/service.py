@@ -88,7 +88,7 @@ TABLES_SPACE = Space(
     title="the list of tables",
     watched=True,
     copied=True,
-    content=True,
+    in_checksum=True,
     catalog=CatalogFormat(ReportNouns("table", "tables", "entities"), _read_table, _verify_entity, ticks_of),
 )
 

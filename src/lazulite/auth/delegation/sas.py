@@ -64,7 +64,7 @@ class DelegationSas(ABC):
 
     @abstractmethod
     def scope(self) -> Scope:
-        """Return the resources within reach."""
+        """Return the resources that the token grants access to."""
 
     def grant(self, actions: frozenset[str]) -> Grant:
         """Return what the token allows, given the actions that the roles of its user permit."""
@@ -114,7 +114,8 @@ def read_delegation_values(parameters: Mapping[str, str]) -> tuple[DelegationKey
     """Return the key and the other fields of a `DelegationSas` from query parameters.
 
     Raises:
-        MalformedSasError: a value could be re-cut, or the token names a stored access policy, which has no part in it.
+        MalformedSasError: a value would make the string-to-sign ambiguous, or the token names a stored access policy,
+            which has no part in it.
     """
     if parameters.get("si"):
         raise MalformedSasError("a user delegation SAS has no stored access policy")

@@ -1,7 +1,7 @@
 """The user delegation SAS of blobs.
 
-The strings of two versions that differ in their lines differ in the number of them, and no value holds a line feed, but
-for the fields of the request. So no token is valid as one of another version.
+Two versions with different strings-to-sign differ in the number of lines. No value holds a line feed, except signed
+request fields. So a token of one version is never valid as a token of another.
 
 A token can sign fields of the request: `srh` names headers, `srq` query parameters. Their values come from the request.
 So it is valid for requests with these values alone.
@@ -18,8 +18,8 @@ from lazulite.auth.sas import MalformedSasError, Terms, read_values
 from lazulite.blob.auth.sas import (
     BLOB,
     CONTAINER,
-    SELECTED,
-    SELECTED_LETTERS,
+    SNAPSHOT_KINDS,
+    SNAPSHOT_PERMISSIONS,
     TIME,
     BlobScope,
     Overrides,
@@ -75,17 +75,17 @@ class BlobDelegationSas(DelegationSas):
         return DELEGATION_SINCE
 
     def scope(self) -> BlobScope:
-        """Return the blobs within reach."""
+        """Return the blobs that the token grants access to."""
         return BlobScope(self.container, self.blob, self.kind == "d")
 
     def grant(self, actions: frozenset[str]) -> Grant:
         """See `DelegationSas`."""
         grant = DelegationSas.grant(self, actions)
-        letters = grant.permissions & SELECTED_LETTERS if self.kind in SELECTED else grant.permissions
-        return replace(grant, permissions=letters, response_headers=response_fields(self.overrides))
+        permissions = grant.permissions & SNAPSHOT_PERMISSIONS if self.kind in SNAPSHOT_KINDS else grant.permissions
+        return replace(grant, permissions=permissions, response_headers=response_fields(self.overrides))
 
     def terms(self) -> Terms:
-        """See `DelegationSas`. A version that does not sign a restriction has no tokens with it."""
+        """See `DelegationSas`. A token is rejected if its version does not sign one of its restrictions."""
         check_resource(self.kind, self.version, self.container, self.blob, self.time)
         if self.unauthorized_oid:
             raise MalformedSasError("there are no access lists to check suoid with")
@@ -120,7 +120,8 @@ def parse_blob_delegation_sas(parameters: Mapping[str, str], headers: Mapping[st
     """Read a user delegation SAS: a `ParseDelegationSas`.
 
     Raises:
-        MalformedSasError: a value could be re-cut, cannot be in a response, or the request lacks a signed field.
+        MalformedSasError: a value would make the string-to-sign ambiguous or cannot be in a response, or the request
+            lacks a signed field.
     """
     key, values = read_delegation_values(parameters)
     return BlobDelegationSas(
@@ -136,7 +137,7 @@ def signed_headers(names: str, headers: Mapping[str, str]) -> str:
     """Return the text of the headers in the string-to-sign; "" for no names.
 
     Raises:
-        MalformedSasError: the request lacks one, or the names could be re-cut.
+        MalformedSasError: the request lacks one, or a name would make the string-to-sign ambiguous.
     """
     lines = _lines(names, headers)
     return "".join(f"{line}\n" for line in lines)
@@ -156,7 +157,7 @@ def _lines(names: str, values: Mapping[str, str]) -> list[str]:
 
 
 def _value(name: str, values: Mapping[str, str]) -> str:
-    """Return the value of a field. With a colon in a name, the name could be cut at another colon."""
+    """Return the value of a field. A name with a colon is rejected: `name:value` would be ambiguous."""
     value = values.get(name.lower())
     if value is None or not name or ":" in name or "\n" in name or "\n" in value:
         raise MalformedSasError("the request lacks a signed field, or the field could be re-cut")

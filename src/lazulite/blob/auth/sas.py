@@ -33,7 +33,7 @@ _TIMES = {"bs": ("snapshot", "versionid"), "bv": ("versionid", "snapshot")}
 _DEPTH_DIGITS_MAX = 3
 LIST_COMPONENT = "container/list"
 """The component of List Blobs."""
-SELECTED_LETTERS = frozenset("rdxyt")
+SNAPSHOT_PERMISSIONS = frozenset("rdxyt")
 """What a token for one snapshot or version may permit: no permission that would change the blob itself."""
 OVERRIDES = {
     "rscc": "Cache-Control",
@@ -48,7 +48,7 @@ Overrides = tuple[str, str, str, str, str]
 NO_OVERRIDES: Overrides = ("", "", "", "", "")
 KINDS = {"c": "", "b": "", "bs": RESOURCE_SIGNED_SINCE, "bv": VERSION_SAS_SINCE, "d": DIRECTORY_SAS_SINCE}
 """The values of `sr` -> the first version that has it."""
-SELECTED = frozenset({"bs", "bv"})
+SNAPSHOT_KINDS = frozenset({"bs", "bv"})
 _UNVERSIONED_TICKS = 3600 * TICKS_PER_SECOND
 """How long a token without `sv` is valid at most."""
 _NAMES = {
@@ -106,7 +106,7 @@ class BlobScope:
     """Whether `blob` is the beginning of names, up to a slash that it lacks."""
 
     def covers(self, resource: str) -> bool:
-        """Tell whether a container, or a blob given as `container/blob`, is within reach."""
+        """Tell whether a container, or a blob given as `container/blob`, is one that the token grants access to."""
         if not self.blob:
             return resource == self.container or resource.startswith(f"{self.container}/")
         name = f"{self.container}/{self.blob}"
@@ -159,15 +159,15 @@ class BlobSas(ServiceSas):
         return f"{self.container}/{self.blob}" if self.blob else self.container
 
     def scope(self) -> BlobScope:
-        """Return the blobs within reach."""
+        """Return the blobs that the token grants access to."""
         return BlobScope(self.container, self.blob, self.kind == "d")
 
     def grant(self, permission: str) -> Grant:
         """See `ServiceSas`. Fields of the response count only where they are signed."""
         grant = ServiceSas.grant(self, permission)
-        letters = grant.permissions & SELECTED_LETTERS if self.kind in SELECTED else grant.permissions
+        permissions = grant.permissions & SNAPSHOT_PERMISSIONS if self.kind in SNAPSHOT_KINDS else grant.permissions
         fields = response_fields(self.overrides) if self.version >= OVERRIDES_SINCE else ()
-        return replace(grant, permissions=letters, response_headers=fields)
+        return replace(grant, permissions=permissions, response_headers=fields)
 
     def terms(self) -> Terms:
         """See `ServiceSas`. A token without a version has no `sip` and `spr`, and is valid for an hour at most.
@@ -213,7 +213,7 @@ def check_resource(kind: str, version: str, container: str, blob: str, time: str
     since = KINDS.get(kind)
     if since is None or version < since:
         raise MalformedSasError(f"sr must be one of {', '.join(KINDS)}, in a version that has it")
-    if not container or bool(blob) != (kind != "c") or bool(time) != (kind in SELECTED):
+    if not container or bool(blob) != (kind != "c") or bool(time) != (kind in SNAPSHOT_KINDS):
         raise MalformedSasError("the request addresses no resource of the kind that sr says")
 
 
@@ -221,7 +221,7 @@ def parse_blob_sas(parameters: Mapping[str, str]) -> BlobSas:
     """Read a token from the fields of a request.
 
     Raises:
-        MalformedSasError: a value could be re-cut, or cannot be in a response.
+        MalformedSasError: a value would make the string-to-sign ambiguous, or cannot be in a response.
     """
     values = read_values(parameters, {**_NAMES, **_RESOURCE})
     return BlobSas(**({"version": "", "kind": ""} | values), overrides=read_overrides(parameters))

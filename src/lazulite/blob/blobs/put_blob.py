@@ -10,12 +10,12 @@ from lazulite.blob.auth.requirements import WRITE_TAGS, may_overwrite
 from lazulite.blob.blobs.tiers import read_tier_of_write
 from lazulite.blob.content.digests import PUT_BLOB, PUT_EMPTY_BLOB
 from lazulite.blob.content.receiving import (
-    NOTHING,
+    EMPTY,
     ReceivedContent,
-    checked_headers,
     commit_received,
-    digests_of,
-    length_of,
+    create_digests,
+    make_checksum_headers,
+    read_length,
     receive,
 )
 from lazulite.blob.content.sources import COPY_TAGS, SOURCE, TAG_OPTION
@@ -69,7 +69,7 @@ async def create_blob(
     if source is not None:
         new_blob.take_tags(source)
     container = await call.container()
-    received = NOTHING
+    received = EMPTY
 
     def decide(transaction: Transaction) -> Blob:
         return new_blob.put(transaction, make(new_blob.allow(transaction), received))
@@ -79,10 +79,10 @@ async def create_blob(
     if type_ is BlobType.BLOCK:
         received = await receive(call, Owner(container.space, call.resource.blob), PUT_BLOB, content)
     else:
-        digests_of(call, PUT_EMPTY_BLOB).check()
+        create_digests(call, PUT_EMPTY_BLOB).check()
     await new_blob.prepare(container)
     blob = await commit_received(call.context.contents, received, lambda: call.commit(container, decide))
-    checked = checked_headers(call, received.digests) if type_ is BlobType.BLOCK else []
+    checked = make_checksum_headers(call, received.digests) if type_ is BlobType.BLOCK else []
     return Response(201, written(blob, *checked))
 
 
@@ -93,7 +93,7 @@ def check_length(call: Call, most: int) -> None:
         ServiceError: `MissingContentLengthHeader`, `RequestBodyTooLarge`, `InvalidHeaderValue` where there can be none.
     """
     most = 0 if SOURCE in call.request.headers else most
-    length = length_of(call)
+    length = read_length(call)
     if length and not most:
         raise invalid_header("Content-Length", str(length))
     if length > most:

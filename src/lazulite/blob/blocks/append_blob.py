@@ -5,7 +5,7 @@ from dataclasses import replace
 from lazulite.blob.blobs.properties import change_blob
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.content.digests import APPEND_BLOCK
-from lazulite.blob.content.receiving import ReceivedContent, checked_headers, commit_received, receive
+from lazulite.blob.content.receiving import ReceivedContent, commit_received, make_checksum_headers, receive
 from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
@@ -41,7 +41,7 @@ async def append_block(call: Call) -> Response:
     )
     offset = ("x-ms-blob-append-offset", str(blob.length - received.length))
     counted = offset, ("x-ms-blob-committed-block-count", str(blob.blocks))
-    return Response(201, written(blob, *checked_headers(call, received.digests), *counted))
+    return Response(201, written(blob, *make_checksum_headers(call, received.digests), *counted))
 
 
 async def seal_blob(call: Call) -> Response:

@@ -8,7 +8,7 @@ from lazulite.blob.auth.requirements import READ_UNCOMMITTED, may_overwrite
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.blocks import block_list_xml
 from lazulite.blob.content.digests import PUT_BLOCK
-from lazulite.blob.content.receiving import NOTHING, ReceivedContent, checked_headers, commit_received, receive
+from lazulite.blob.content.receiving import EMPTY, ReceivedContent, commit_received, make_checksum_headers, receive
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
 from lazulite.blob.model.block import Block, read_blocks, read_heads, write_blocks
@@ -39,7 +39,7 @@ async def put_block(call: Call) -> Response:
     partition = container.space, call.resource.blob
     upload = _BlockUpload(call, id_)
     if call.request.body_to_come is not None:
-        await call.decide_early(container, lambda transaction: upload.put(transaction, NOTHING))
+        await call.decide_early(container, lambda transaction: upload.put(transaction, EMPTY))
     received = await receive(call, Owner(*partition), PUT_BLOCK)
     if not received.length:
         raise invalid_header("Content-Length", "0")
@@ -51,7 +51,7 @@ async def put_block(call: Call) -> Response:
         received,
         lambda: call.commit(container, lambda transaction: upload.put(transaction, received), upload.row(ledger)),
     )
-    return Response(201, [*checked_headers(call, received.digests), ENCRYPTED])
+    return Response(201, [*make_checksum_headers(call, received.digests), ENCRYPTED])
 
 
 class _BlockUpload:

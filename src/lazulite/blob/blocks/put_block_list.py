@@ -18,7 +18,7 @@ from lazulite.blob.blobs.put_blob import NewBlob
 from lazulite.blob.blocks.block_list_xml import Entry, Source, read_block_list
 from lazulite.blob.blocks.put_block import require_block_blob
 from lazulite.blob.content.digests import PUT_BLOCK_LIST, take_in
-from lazulite.blob.content.receiving import checked_headers, digests_of, whole_content_of
+from lazulite.blob.content.receiving import create_digests, make_checksum_headers, read_whole_content
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, require_not_archived
 from lazulite.blob.model.block import Block, StoredBlock, read_heads, write_blocks
 from lazulite.blob.model.ledger import PENDING_DAYS, Ledger, new_number, read_ledger
@@ -103,8 +103,8 @@ def list_of(blob: Blob | None) -> int:
 
 async def put_block_list(call: Call) -> Response:
     """Make a blob of uncommitted blocks, and of blocks that it has. All other uncommitted blocks are discarded."""
-    digests = digests_of(call, PUT_BLOCK_LIST)
-    body = await whole_content_of(call, digests)
+    digests = create_digests(call, PUT_BLOCK_LIST)
+    body = await read_whole_content(call, digests)
     await call.in_slices(take_in(digests, body))
     entries = await call.in_slices(read_block_list(body))
     new_blob = NewBlob(call, BlobType.BLOCK, _content_headers(call), await call.retention())
@@ -118,7 +118,7 @@ async def put_block_list(call: Call) -> Response:
             blob = await writing.write(container, new)
         except BlocksChangedError:
             continue
-        return Response(201, written(blob, *checked_headers(call, digests)))
+        return Response(201, written(blob, *make_checksum_headers(call, digests)))
     raise ServiceError("ServerBusy")
 
 

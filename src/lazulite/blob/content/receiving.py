@@ -1,7 +1,7 @@
-"""The body of a request on its way to the store: small ones into a row, others into a content, window by window.
+"""Receive request bodies: a small body is stored in its row, a larger one as a content, window by window.
 
-Invariants: at most a window of a body and what the content store has in hand is in memory. A content that no commit
-came to refer to is deleted here; only where the outcome of the commit is unknown, the sweep of the store decides.
+Invariants: memory holds at most one window of a body, and the buffers of the content store. If the commit is rejected,
+this module deletes the content. If the outcome is unknown, the store decides at its next start.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,8 +42,8 @@ class ReceivedContent(NamedTuple):
         return None if self.content is None else self.content.number
 
 
-NOTHING = ReceivedContent(0, b"", None, Digests())
-"""Before a body was received."""
+EMPTY = ReceivedContent(0, b"", None, Digests())
+"""The result for a request without a body. It also stands for a body that was not received yet."""
 
 
 async def receive(call: Call, owner: Owner, rule: Rule, content: AsyncIterator[bytes] | None = None) -> ReceivedContent:
@@ -53,25 +53,26 @@ async def receive(call: Call, owner: Owner, rule: Rule, content: AsyncIterator[b
 
     Args:
         call: the request.
-        owner: the partition whose rows are to refer to it.
-        rule: of the operation, for checksums.
-        content: what stands for the body, if it is open already.
+        owner: the partition whose rows may refer to the content.
+        rule: the checksums of the operation.
+        content: the bytes at the URL, if they are open already.
 
     Raises:
-        ServiceError: the body is too long, too slow, malformed, or not the one of its digests. Nothing is left of it.
-        ClientDisconnectedError: it never became whole. Likewise.
+        ServiceError: the body is too long, too slow or malformed, or does not match its checksums. The stored bytes
+            are deleted.
+        ClientDisconnectedError: the client disconnected before the end of the body. The stored bytes are deleted.
         EngineUnavailableError: the content cannot be stored.
     """
-    digests = digests_of(call, rule)
-    chunks = content_of(call, digests) if content is None else content
+    digests = create_digests(call, rule)
+    chunks = open_content(call, digests) if content is None else content
     return await store(call.context.contents, owner, chunks, digests)
 
 
-def digests_of(call: Call, rule: Rule) -> Digests:
-    """Return the checksums of the content of a request, to be computed; with the URL of a source, those of its bytes.
+def create_digests(call: Call, rule: Rule) -> Digests:
+    """Return new digests for the content of a request; with the URL of a source, for the bytes at the URL.
 
     Raises:
-        ServiceError: `UnsupportedHeader`, the body is structured and the operation takes no such one; or as
+        ServiceError: `UnsupportedHeader`, the body is structured and the operation takes no structured body; or as
             `digests_of_request`.
     """
     headers = call.request.headers
@@ -82,8 +83,8 @@ def digests_of(call: Call, rule: Rule) -> Digests:
     return digests_of_request(rule, headers, call.version)
 
 
-def length_of(call: Call) -> int:
-    """Return the announced bytes of the content of a request. Raises `MissingContentLengthHeader`, or 400."""
+def read_length(call: Call) -> int:
+    """Return the announced length of a request's content, in bytes. Raises `MissingContentLengthHeader`, or 400."""
     structured = read_structured_length(call.request.headers)
     encoded = _encoded_length(call)
     if encoded is None:
@@ -91,10 +92,10 @@ def length_of(call: Call) -> int:
     return encoded if structured is None else structured
 
 
-def content_of(call: Call, digests: Digests) -> AsyncIterator[bytes]:
-    """Accept the body of a request, or what stands for it, and yield its content in chunks. Raises as `receive`.
+def open_content(call: Call, digests: Digests) -> AsyncIterator[bytes]:
+    """Return the content of a request in chunks: of its body, or at the URL of a source. Raises as `receive`.
 
-    The digests are to take in the content.
+    For a structured body, `digests` takes its CRC-64 from the decoder; the caller updates `digests` with each chunk.
     """
     if SOURCE in call.request.headers:
         return source_bytes(call)
@@ -105,10 +106,10 @@ def content_of(call: Call, digests: Digests) -> AsyncIterator[bytes]:
     return chunks if length is None else _decoded(chunks, StructuredDecoder(length, encoded), digests)
 
 
-async def whole_content_of(call: Call, digests: Digests) -> bytes:
+async def read_whole_content(call: Call, digests: Digests) -> bytes:
     """Return the content of a request whose body was received whole. Raises as `decoded`.
 
-    The digests are to take in the content.
+    For a structured body, `digests` takes its CRC-64 from the decoder; the caller updates `digests` with the content.
     """
     body = call.request.body
     length = read_structured_length(call.request.headers)
@@ -118,8 +119,8 @@ async def whole_content_of(call: Call, digests: Digests) -> bytes:
     return b"".join([chunk async for chunk in _decoded(_whole(body), decoder, digests)])
 
 
-def checked_headers(call: Call, digests: Digests) -> list[tuple[str, str]]:
-    """Return the headers of a response that tell how a body was checked."""
+def make_checksum_headers(call: Call, digests: Digests) -> list[tuple[str, str]]:
+    """Return the headers of a response that tell which checksums of the body were verified."""
     structure = call.request.headers.get(BODY_HEADER)
     return digests.headers() if structure is None else [*digests.headers(), (BODY_HEADER, structure)]
 
@@ -127,17 +128,18 @@ def checked_headers(call: Call, digests: Digests) -> list[tuple[str, str]]:
 async def store(
     contents: ContentStore, owner: Owner, chunks: AsyncIterator[bytes], digests: Digests
 ) -> ReceivedContent:
-    """Store bytes.
+    """Store chunks inline or as a content, and verify their checksums.
 
     Args:
         contents: the store.
-        owner: the partition whose rows are to refer to them.
+        owner: the partition whose rows may refer to the content.
         chunks: the bytes, in windows.
-        digests: take in the bytes, and check them at the end. A window takes them less than a millisecond.
+        digests: new digests, with the checksums to compare. `update` blocks the event loop for less than a millisecond
+            per window.
 
     Raises:
-        ServiceError: the bytes are not those of their digests; or as the chunks. Nothing is left of the bytes.
-        EngineUnavailableError: likewise.
+        ServiceError: the bytes do not match their checksums; or as the chunks. The stored bytes are deleted.
+        EngineUnavailableError: the content cannot be stored. The stored bytes are deleted.
     """
     inline = b""
     writer: ContentWriter | None = None
@@ -163,7 +165,9 @@ async def store(
 
 
 async def commit_received(contents: ContentStore, received: ReceivedContent, commit: Callable[[], Awaitable[T]]) -> T:
-    """Return what `commit` returns, which makes a row refer to a body; delete the body if it is rejected.
+    """Run `commit`, which writes a row that refers to the body. Return its result.
+
+    If the commit is rejected, delete the body's content.
 
     Raises:
         ServiceError, SpaceDroppedError: the commit was rejected.

@@ -12,7 +12,7 @@ from lazulite.blob.blobs.put_blob import NewBlob, check_length, create_blob
 from lazulite.blob.blobs.tiers import TIER, moved, read_priority
 from lazulite.blob.content.digests import COPY_BLOB, COPY_BLOB_FROM_URL, Digests
 from lazulite.blob.content.fetched_source import FetchedSource
-from lazulite.blob.content.receiving import commit_received, digests_of, store
+from lazulite.blob.content.receiving import commit_received, create_digests, store
 from lazulite.blob.content.source_errors import SourceUse
 from lazulite.blob.content.sources import SOURCE, Source, open_source
 from lazulite.blob.copies.duplicate import Duplicate
@@ -41,7 +41,7 @@ async def copy_blob(call: Call) -> Response:
     check_length(call, 0)
     is_sync = read_flag(headers, "x-ms-requires-sync")
     use = SourceUse.SYNC_COPY if is_sync else SourceUse.COPY
-    digests = digests_of(call, COPY_BLOB_FROM_URL if is_sync else COPY_BLOB)
+    digests = create_digests(call, COPY_BLOB_FROM_URL if is_sync else COPY_BLOB)
     retention, container = await call.retention(), await call.container()
     async with open_source(call, use, allows_archived=_is_online_tier(headers, call.version)) as source:
         blob = source.blob

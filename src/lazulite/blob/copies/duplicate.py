@@ -1,7 +1,7 @@
-"""The bytes of a blob for another partition: as contents of its own, which share what the store can share.
+"""Copies of a blob's contents for another partition. The copies share storage where the content store can share it.
 
 A content belongs to one partition, so each is copied (`ContentStore.copy`). A list is written while it is pending
-(`model.ledger`): a crash leaves nothing that is not found again.
+(`model.ledger`). After a crash, the collector finds and deletes a list that was not committed.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ _COPIES_AT_ONCE = 32
 
 @dataclass(slots=True)
 class Duplicate:
-    """The bytes of a source, for the blob that a request addresses.
+    """Copies of the contents of a source, for the blob that a request addresses.
 
     Args:
         call: the request.
-        container: that it addresses.
-        source: whose bytes they are.
+        container: the container that the request addresses.
+        source: the blob whose contents are copied.
     """
 
     call: Call
@@ -45,24 +45,30 @@ class Duplicate:
     """The number of the new list; 0: there is none."""
     _contents: list[ContentId] = field(default_factory=list)
 
+    @property
+    def _reference(self) -> str:
+        """The ledger's name of the new list."""
+        return f"x{self.number}"
+
     async def commit(self, finish: Callable[[Transaction, Blob], Blob]) -> Blob:
-        """Make the bytes, then commit the blob that has them, and return it.
+        """Copy the contents, commit the blob that refers to them, and return the blob.
 
         Args:
-            finish: takes the transaction, and the source's blob with the new bytes; returns the blob that it writes.
+            finish: takes the transaction, and the source's blob with the copies; returns the blob that it writes.
 
         Raises:
-            ServiceError, SpaceDroppedError: the commit was rejected. Nothing is left of the bytes.
+            ServiceError, SpaceDroppedError: the commit was rejected. The copies are deleted. If the store fails, the
+                collector deletes them later.
         """
         contents = self.call.context.contents
         try:
-            blob = await self._made()
+            blob = await self._copy_source()
 
             def decide(transaction: Transaction) -> Blob:
                 if self.number:
-                    if f"x{self.number}" not in transaction.ledger.pending:
+                    if self._reference not in transaction.ledger.pending:
                         raise ServiceError("ServerBusy")
-                    transaction.ledger = transaction.ledger.end_list(f"x{self.number}")
+                    transaction.ledger = transaction.ledger.end_list(self._reference)
                 return finish(transaction, blob)
 
             committed = await self.call.commit(self.container, decide)
@@ -73,40 +79,40 @@ class Duplicate:
             contents.keep(content)
         return committed
 
-    async def _made(self) -> Blob:
-        """Return the source's blob with the bytes that were made."""
+    async def _copy_source(self) -> Blob:
+        """Copy the contents of the source; return its blob with the copies."""
         blob = self.source.blob
         if not blob.list:
-            content = None if blob.content is None else (await self._copied([(blob.content, blob.length)]))[0]
+            content = None if blob.content is None else (await self._copy_contents([(blob.content, blob.length)]))[0]
             return replace(blob, content=content)
         self.number = new_number(self.call.context.random)
         await self._begin()
-        rows = self._segments() if blob.type is BlobType.PAGE else self._stretches()
+        rows = self._copy_segment_rows() if blob.type is BlobType.PAGE else self._copy_block_rows()
         async with aclosing(rows):
             async for row, value in rows:
                 await self.call.commit(self.container, partial(Transaction.put, row=row, value=value), row)
         return replace(blob, list=self.number, epoch=0)
 
-    async def _stretches(self) -> AsyncGenerator[tuple[str, bytes], None]:
-        """Yield the rows of a list of blocks."""
-        blob, space_name = self.source.blob, self.source.partition
-        async with aclosing(self.call.context.partitions.slices(*space_name, list_rows(blob.list))) as parts:
+    async def _copy_block_rows(self) -> AsyncGenerator[tuple[str, bytes], None]:
+        """Copy the blocks of a list; yield the rows of the new list."""
+        blob, partition = self.source.blob, self.source.partition
+        async with aclosing(self.call.context.partitions.slices(*partition, list_rows(blob.list))) as parts:
             async for part in parts:
                 for value in part.values:
                     start, blocks = read_blocks(value)
                     if start >= blob.length and blob.length:
                         return
-                    copied = await self._copied_blocks(blocks)
+                    copied = await self._copy_blocks(blocks)
                     end = start + sum(block.length for block in blocks)
                     yield list_row(self.number, end), write_blocks(start, copied)
 
-    async def _copied_blocks(self, blocks: Sequence[Block]) -> list[Block]:
+    async def _copy_blocks(self, blocks: Sequence[Block]) -> list[Block]:
         held = [(block.content, block.length) for block in blocks if block.content is not None]
-        remaining = iter(await self._copied(held))
+        remaining = iter(await self._copy_contents(held))
         return [block if block.content is None else block._replace(content=next(remaining)) for block in blocks]
 
-    async def _segments(self) -> AsyncGenerator[tuple[str, bytes], None]:
-        """Yield the rows of pages, as they were in the source's epoch."""
+    async def _copy_segment_rows(self) -> AsyncGenerator[tuple[str, bytes], None]:
+        """Copy the pages of the source's epoch; yield the rows of the new list."""
         blob = self.source.blob
         found = stored_segments(self.call.context.engine, self.source.partition, blob, 0, blob.length)
         async with aclosing(found) as stored:
@@ -115,15 +121,15 @@ class Duplicate:
                 if not segment.extents:
                     continue
                 old = sorted(segment.contents())
-                new = dict(zip(old, await self._copied([(each, None) for each in old]), strict=True))
+                new = dict(zip(old, await self._copy_contents([(each, None) for each in old]), strict=True))
                 extents = tuple(
                     extent._replace(epoch=0, content=None if extent.content is None else new[extent.content])
                     for extent in segment.extents
                 )
                 yield segment_row(self.number, each.base), Segment(0, extents, segment.inline).to_bytes()
 
-    async def _copied(self, held: Sequence[tuple[int, int | None]]) -> list[int]:
-        """Return the numbers of copies of contents of the source, given their numbers and what is known of lengths."""
+    async def _copy_contents(self, held: Sequence[tuple[int, int | None]]) -> list[int]:
+        """Copy contents of the source, given their numbers and known lengths; return the copies' numbers."""
         (space, name), owner = self.source.partition, Owner(self.container.space, self.call.resource.blob)
         contents = self.call.context.contents
         made: list[int] = []
@@ -143,14 +149,14 @@ class Duplicate:
         await context.uploads.schedule(today + PENDING_DAYS + 1, (self.container.space, self.call.resource.blob))
 
         def begin(transaction: Transaction) -> None:
-            transaction.ledger = transaction.ledger.begin_list(f"x{self.number}", today)
+            transaction.ledger = transaction.ledger.begin_list(self._reference, today)
 
         await self.call.commit(self.container, begin)
 
     async def _give_up(self) -> None:
         with suppress(EngineError):
             if self.number:
-                name = f"x{self.number}"
+                name = self._reference
 
                 def give_up(transaction: Transaction) -> None:
                     transaction.ledger = transaction.ledger.end_list(name).discard(name)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lazulite.blob.blobs.properties import Changed, change_blob
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.content.digests import CLEAR_PAGES, PUT_PAGE, take_in
-from lazulite.blob.content.receiving import checked_headers, content_of, digests_of
+from lazulite.blob.content.receiving import create_digests, make_checksum_headers, open_content
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX
 from lazulite.blob.model.blob import INLINE_BYTES_MAX, Blob, BlobType
 from lazulite.blob.model.byte_range import PAGE_BYTES, require_page_range
@@ -110,13 +110,13 @@ async def put_page(call: Call) -> Response:
         raise invalid_header(_WRITE, text)
     check_length(call, 0 if text == "clear" else PUT_PAGE_BYTES_MAX)
     start, stop = require_page_range(headers)
-    digests = digests_of(call, PUT_PAGE if text == "update" else CLEAR_PAGES)
+    digests = create_digests(call, PUT_PAGE if text == "update" else CLEAR_PAGES)
     if text == "clear":
         digests.check()
         return await clear_pages(call, start, stop)
-    data = b"".join([chunk async for chunk in content_of(call, digests)])
+    data = b"".join([chunk async for chunk in open_content(call, digests)])
     await call.in_slices(take_in(digests, data))
-    return Response(201, await write_pages(call, start, stop, data, checked_headers(call, digests)))
+    return Response(201, await write_pages(call, start, stop, data, make_checksum_headers(call, digests)))
 
 
 async def write_pages(

@@ -65,7 +65,7 @@ CONTAINERS_SPACE = Space(
     title="the list of containers",
     watched=True,
     copied=True,
-    content=True,
+    in_checksum=True,
     catalog=CatalogFormat(
         ReportNouns("container", "containers", "blobs"),
         _read_container,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lazulite.blob.content.digests import SET_BLOB_TAGS, take_in
-from lazulite.blob.content.receiving import digests_of
+from lazulite.blob.content.receiving import create_digests
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT
 from lazulite.blob.model.tags import read_tags, write_tags
 from lazulite.blob.model.transaction import Transaction
@@ -23,7 +23,7 @@ async def get_tags(call: Call) -> Response:
 async def set_tags(call: Call) -> Response:
     """Replace the tags of a blob or version. Its ETag and Last-Modified stay."""
     row = call.row
-    digests = digests_of(call, SET_BLOB_TAGS)
+    digests = create_digests(call, SET_BLOB_TAGS)
     await call.in_slices(take_in(digests, call.request.body))
     tags = read_tags(call.request.body)
     container = await call.container()

@@ -107,6 +107,6 @@ EXPIRATIONS_SPACE = Space(
     owner="queue",
     title="the expirations of messages",
     copied=True,
-    content=False,
+    in_checksum=False,
     verify=_verify,
 )
