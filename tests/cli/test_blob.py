@@ -16,7 +16,7 @@ from azure.storage.blob import BlobServiceClient, ContainerClient, StandardBlobT
 
 import lazulite.testing
 from lazulite.cli import blob_client, main, progress_line
-from lazulite.cli.service_client import ServiceClient, sentence_of
+from lazulite.cli.service_client import ServiceClient, parse_error_message
 from tests.blob.world import stored_names
 from tests.docs_support import free_port
 
@@ -116,15 +116,15 @@ def test_a_container_is_created_if_asked_to(run: Run, tmp_path: Path) -> None:
 
 
 def test_lists_have_all_pages(docs: ContainerClient, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = ServiceClient.ask
+    send = ServiceClient.send
 
     def paged(self: ServiceClient, method: str, path: str, parameters: dict[str, str]) -> object:
-        return ask(self, method, path, {**parameters, "maxresults": "2"})
+        return send(self, method, path, {**parameters, "maxresults": "2"})
 
     names = ["2025/a", "2026/01/a", "2026/01/b", "2026/02/a", "2026/z", "3"]
     for name in names:
         docs.upload_blob(name, b"x")
-    monkeypatch.setattr(ServiceClient, "ask", paged)
+    monkeypatch.setattr(ServiceClient, "send", paged)
     assert run("ls", "docs") == (0, "".join(f"{name}\n" for name in names), "")
     assert run("ls", "docs", "--prefix", "2026/")[1].splitlines() == names[1:5]
     folders = run("ls", "docs", "--prefix", "2026/", "--delimiter", "/")[1].splitlines()
@@ -343,7 +343,7 @@ def test_a_container_is_created_and_deleted_once_that_is_confirmed(run: Run) -> 
 
 
 @pytest.mark.parametrize(
-    ("body", "sentence"),
+    ("body", "message"),
     [
         (b"", ""),
         (b"no XML", ""),
@@ -360,8 +360,8 @@ def test_a_container_is_created_and_deleted_once_that_is_confirmed(run: Run) -> 
         (b'<error xmlns="http://m"><code>X</code><message xml:lang="en-US">Of Atom.</message></error>', "Of Atom."),
     ],
 )
-def test_the_sentence_of_an_error(body: bytes, sentence: str) -> None:
-    assert sentence_of(body) == sentence
+def test_the_message_of_an_error(body: bytes, message: str) -> None:
+    assert parse_error_message(body) == message
 
 
 class Terminal(io.StringIO):

@@ -93,12 +93,12 @@ def test_a_query_and_a_list_have_all_pages(
         table.submit_transaction([("create", each) for each in rows])
         for number in range(7):
             service.create_table(f"Tab{number}")
-    ask = ServiceClient.ask
+    send = ServiceClient.send
 
     def paged(self: ServiceClient, method: str, path: str, given: dict[str, str], *others: Any) -> object:
-        return ask(self, method, path, {**given, "$top": "7" if path == "Many()" else "3"}, *others)
+        return send(self, method, path, {**given, "$top": "7" if path == "Many()" else "3"}, *others)
 
-    monkeypatch.setattr(ServiceClient, "ask", paged)
+    monkeypatch.setattr(ServiceClient, "send", paged)
     assert [json.loads(line)["RowKey"] for line in run("query", "Many")[1].splitlines()] == [
         row["RowKey"] for row in rows
     ]

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
-from lazulite.table.resource import Kind, Resource, effective_method, parse_resource
+from lazulite.table.resource import Kind, Resource, parse_resource, resolve_method
 from tests.table.strategies import keys
 
 
@@ -94,16 +94,16 @@ def test_every_legal_key_can_be_addressed(partition_key: str, row_key: str) -> N
 
 
 def test_the_method_is_the_requests_unless_tunnelled() -> None:
-    assert effective_method(Request("PATCH", "/")) == "PATCH"
-    assert effective_method(Request("POST", "/", headers={"x-http-method": "merge"})) == "MERGE"
+    assert resolve_method(Request("PATCH", "/")) == "PATCH"
+    assert resolve_method(Request("POST", "/", headers={"x-http-method": "merge"})) == "MERGE"
 
 
 @pytest.mark.parametrize(("method", "value"), [("MERGE", "MERGE"), ("MERGE", " merge "), ("PUT", "PUT")])
 def test_a_part_of_a_batch_may_repeat_its_method(method: str, value: str) -> None:
     request = Request(method, "/", headers={"x-http-method": value})
-    assert effective_method(request, in_batch=True) == method
+    assert resolve_method(request, in_batch=True) == method
     with pytest.raises(ServiceError, match="XMethodNotUsingPost"):
-        effective_method(request)
+        resolve_method(request)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_part_of_a_batch_may_repeat_its_method(method: str, value: str) -> Non
 )
 def test_a_part_of_a_batch_names_no_other_method(method: str, value: str, code: str) -> None:
     with pytest.raises(ServiceError, match=code):
-        effective_method(Request(method, "/", headers={"x-http-method": value}), in_batch=True)
+        resolve_method(Request(method, "/", headers={"x-http-method": value}), in_batch=True)
 
 
 @pytest.mark.parametrize(
@@ -129,5 +129,5 @@ def test_a_part_of_a_batch_names_no_other_method(method: str, value: str, code: 
 )
 def test_tunnels_rejected(method: str, value: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        effective_method(Request(method, "/", headers={"x-http-method": value}))
+        resolve_method(Request(method, "/", headers={"x-http-method": value}))
     assert caught.value.code == code

@@ -14,7 +14,7 @@ from typing import IO
 
 from lazulite.blob.resource import is_addressable, normal_path
 from lazulite.cli.blob_client import (
-    REACH,
+    ACCESS,
     ListItem,
     blobs,
     containers,
@@ -35,7 +35,7 @@ _STANDARD = "-"
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Run the action that the command line names."""
-    with ServiceClient.of(args, environ, REACH) as client:
+    with ServiceClient.from_args(args, environ, ACCESS) as client:
         _ACTIONS[args.action](args, client)
     return 0
 

@@ -14,9 +14,9 @@ from xml.etree.ElementTree import Element
 
 from lazulite.blob.resource import STORED_NAME, is_addressable
 from lazulite.cli.errors import CommandError
-from lazulite.cli.service_client import Reach, ServiceClient
+from lazulite.cli.service_client import ServiceAccess, ServiceClient
 
-REACH = Reach("blob", "rwdlct")
+ACCESS = ServiceAccess("blob", "rwdlct")
 BLOCK_BYTES = 8 * 1024 * 1024
 """The content of one request of an upload; more than that is sent as blocks."""
 BLOCKS_MAX = 50_000
@@ -32,7 +32,7 @@ class ListItem(NamedTuple):
 
 
 def containers(client: ServiceClient) -> Iterator[str]:
-    """Yield the names of all containers. Raises as `ServiceClient.ask`."""
+    """Yield the names of all containers. Raises as `ServiceClient.send`."""
     for root in client.pages("", {"comp": "list"}):
         yield from (each.findtext("Name") or "" for each in root.iterfind("Containers/Container"))
 
@@ -63,12 +63,12 @@ def _name(item: Element) -> str:
 
 def create_container(client: ServiceClient, container: str) -> None:
     """Create a container. Raises likewise."""
-    client.ask("PUT", container, {"restype": "container"})
+    client.send("PUT", container, {"restype": "container"})
 
 
 def delete_container(client: ServiceClient, container: str) -> None:
     """Delete a container with its blobs. Raises likewise."""
-    client.ask("DELETE", container, {"restype": "container"})
+    client.send("DELETE", container, {"restype": "container"})
 
 
 def put(
@@ -88,12 +88,12 @@ def put(
         count: called with the bytes of each block that is stored.
 
     Raises:
-        CommandError: as `ServiceClient.ask`, or there are more bytes than a blob of `BLOCKS_MAX` blocks has.
+        CommandError: as `ServiceClient.send`, or there are more bytes than a blob of `BLOCKS_MAX` blocks has.
         OSError: `source` cannot be read.
     """
     first = source.read(BLOCK_BYTES)
     if len(first) < BLOCK_BYTES:
-        client.ask("PUT", path, None, {**headers, "x-ms-blob-type": "BlockBlob", "Content-MD5": _md5(first)}, first)
+        client.send("PUT", path, None, {**headers, "x-ms-blob-type": "BlockBlob", "Content-MD5": _md5(first)}, first)
         return
     whole, ids = hashlib.md5(usedforsecurity=False), list[str]()
     block = first
@@ -101,14 +101,14 @@ def put(
         if len(ids) == BLOCKS_MAX:
             raise CommandError(f"a blob has at most {BLOCKS_MAX:,} blocks of {BLOCK_BYTES >> 20} MiB")
         ids.append(b64encode(b"%08d" % len(ids)).decode())
-        client.ask("PUT", path, {"comp": "block", "blockid": ids[-1]}, {"Content-MD5": _md5(block)}, block)
+        client.send("PUT", path, {"comp": "block", "blockid": ids[-1]}, {"Content-MD5": _md5(block)}, block)
         whole.update(block)
         count(len(block))
         block = source.read(BLOCK_BYTES)
     listed = "".join(f"<Latest>{each}</Latest>" for each in ids)
     own = {"x-ms-blob-content-md5": b64encode(whole.digest()).decode()}
     body = f"<BlockList>{listed}</BlockList>".encode()
-    client.ask("PUT", path, {"comp": "blocklist"}, {**headers, **own}, body)
+    client.send("PUT", path, {"comp": "blocklist"}, {**headers, **own}, body)
 
 
 def get(
@@ -123,17 +123,17 @@ def get(
         count_of: called with the bytes that have come, and the length.
 
     Raises:
-        CommandError: as `ServiceClient.ask`, or the bytes are not those that the blob should have.
+        CommandError: as `ServiceClient.send`, or the bytes are not those that the blob should have.
         OSError: `target` cannot be written.
     """
     digest, count = hashlib.md5(usedforsecurity=False), 0
-    with client.open("GET", *_addressed(path)) as response:
+    with client.stream("GET", *_addressed(path)) as response:
         length, expected = int(response.headers["Content-Length"]), response.headers.get("Content-MD5")
         while count < length:
             try:
                 piece = response.read(_READ_BYTES)
             except (OSError, HTTPException) as error:
-                raise client.lost(error) from error
+                raise client.make_connection_error(error) from error
             if not piece:
                 break
             target.write(piece)
@@ -147,7 +147,7 @@ def get(
 
 
 def delete(client: ServiceClient, path: str, *, snapshots: bool = False, etag: str = "") -> None:
-    """Delete a blob, with its snapshots if asked to. Raises as `ServiceClient.ask`.
+    """Delete a blob, with its snapshots if asked to. Raises as `ServiceClient.send`.
 
     Args:
         client: of the account.
@@ -156,7 +156,7 @@ def delete(client: ServiceClient, path: str, *, snapshots: bool = False, etag: s
         etag: that it must have; "" for any.
     """
     headers = {"x-ms-delete-snapshots": "include"} if snapshots else {}
-    client.ask("DELETE", *_addressed(path), {**headers, "If-Match": etag} if etag else headers)
+    client.send("DELETE", *_addressed(path), {**headers, "If-Match": etag} if etag else headers)
 
 
 def move(client: ServiceClient, source: str, target: str, headers: Mapping[str, str], *, snapshots: bool) -> None:
@@ -170,23 +170,23 @@ def move(client: ServiceClient, source: str, target: str, headers: Mapping[str, 
         snapshots: whether snapshots of the source are deleted with it; they are not copied.
 
     Raises:
-        CommandError: as `ServiceClient.ask`; or the blob has changed since it was copied. Then there are both.
+        CommandError: as `ServiceClient.send`; or the blob has changed since it was copied. Then there are both.
     """
     path, named = _addressed(source)
-    found = client.ask("HEAD", path, named).headers
+    found = client.send("HEAD", path, named).headers
     sent = {"x-ms-copy-source": client.url(path, named), "x-ms-source-if-match": found["etag"], **headers}
     if "x-ms-access-tier-inferred" not in found and "x-ms-access-tier" in found:
         sent["x-ms-access-tier"] = found["x-ms-access-tier"]
     if "x-ms-tag-count" in found:
         sent["x-ms-tags"] = urlencode(_tags(client, path, named), quote_via=quote)
-    copied = client.ask("PUT", target, None, sent).headers
+    copied = client.send("PUT", target, None, sent).headers
     if copied["x-ms-copy-status"] != "success":
         raise CommandError(f"the copy of {source} is {copied['x-ms-copy-status']}")
     delete(client, source, snapshots=snapshots, etag=found["etag"])
 
 
 def _tags(client: ServiceClient, path: str, named: Mapping[str, str]) -> list[tuple[str, str]]:
-    root = client.ask("GET", path, {**named, "comp": "tags"}).root
+    root = client.send("GET", path, {**named, "comp": "tags"}).root
     return [] if root is None else [(tag.findtext("Key", ""), tag.findtext("Value", "")) for tag in root.iter("Tag")]
 
 

@@ -10,9 +10,9 @@ from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape
 
 from lazulite.cli.errors import CommandError
-from lazulite.cli.service_client import Reach, ServiceClient
+from lazulite.cli.service_client import ServiceAccess, ServiceClient
 
-REACH = Reach("queue", "rdlcaw")
+ACCESS = ServiceAccess("queue", "rdlcaw")
 
 STANDARD = "-"
 """In place of a text: standard input."""
@@ -40,48 +40,48 @@ class PeekedMessages(NamedTuple):
 
 
 def names(client: ServiceClient) -> Iterator[str]:
-    """Yield the names of all queues. Raises as `ServiceClient.ask`."""
+    """Yield the names of all queues. Raises as `ServiceClient.send`."""
     for root in client.pages("", {"comp": "list"}):
         yield from (name.text or "" for name in root.iterfind("Queues/Queue/Name"))
 
 
 def message_count(client: ServiceClient, queue: str) -> int:
     """Return the approximate number of messages. Raises likewise."""
-    return int(client.ask("GET", queue, {"comp": "metadata"}).headers["x-ms-approximate-messages-count"])
+    return int(client.send("GET", queue, {"comp": "metadata"}).headers["x-ms-approximate-messages-count"])
 
 
 def peek(client: ServiceClient, queue: str, messages_max: int) -> PeekedMessages:
     """Return the first visible messages, and keep them. Raises likewise."""
     given = {"peekonly": "true", "numofmessages": str(messages_max)}
-    answer = client.ask("GET", f"{queue}/messages", given)
+    answer = client.send("GET", f"{queue}/messages", given)
     found = () if answer.root is None else tuple(answer.root.iterfind("QueueMessage"))
     return PeekedMessages(found, answer.headers["date"])
 
 
 def create(client: ServiceClient, queue: str) -> None:
     """Create a queue. Raises likewise."""
-    client.ask("PUT", queue)
+    client.send("PUT", queue)
 
 
 def delete(client: ServiceClient, queue: str) -> None:
     """Delete a queue with its messages. Raises likewise."""
-    client.ask("DELETE", queue)
+    client.send("DELETE", queue)
 
 
 def put(client: ServiceClient, queue: str, text: str) -> None:
     """Put a message at the end. Raises likewise."""
     body = f"<QueueMessage><MessageText>{escape(text)}</MessageText></QueueMessage>"
-    client.ask("POST", f"{queue}/messages", body=body.encode())
+    client.send("POST", f"{queue}/messages", body=body.encode())
 
 
 def clear(client: ServiceClient, queue: str) -> None:
     """Delete all messages. Raises likewise."""
-    client.ask("DELETE", f"{queue}/messages")
+    client.send("DELETE", f"{queue}/messages")
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Run the action that the command line names."""
-    with ServiceClient.of(args, environ, REACH) as client:
+    with ServiceClient.from_args(args, environ, ACCESS) as client:
         _ACTIONS[args.action](args, client)
     return 0
 

@@ -1,4 +1,4 @@
-"""A small client of one service, for commands. It signs by an account SAS that lives for minutes."""
+"""A small client of one service, for commands. The client signs with an account SAS that is valid for 15 minutes."""
 
 import json
 from argparse import Namespace
@@ -17,10 +17,10 @@ from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 
 _SECONDS_MAX = 60
-_LIFE_TICKS = 15 * 60 * TICKS_PER_SECOND
+_VALIDITY_TICKS = 15 * 60 * TICKS_PER_SECOND
 """How long a token is valid; clocks of client and server may be minutes apart."""
-_RENEWED_TICKS = 5 * 60 * TICKS_PER_SECOND
-"""How old a token may get before the next request has a new one."""
+_RENEW_AFTER_TICKS = 5 * 60 * TICKS_PER_SECOND
+"""The age of a token at which the next request gets a new one."""
 _DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
 """More than a page of names, or 32 messages of 64 KiB with every character escaped."""
 _VERSION = "2021-12-02"
@@ -28,11 +28,11 @@ _VERSION = "2021-12-02"
 
 
 _ERROR_BYTES_MAX = 64 * 1024
-_SENTENCE_CHARACTERS_MAX = 500
+_MESSAGE_CHARACTERS_MAX = 500
 
 
-class Reach(NamedTuple):
-    """What a command asks of a service."""
+class ServiceAccess(NamedTuple):
+    """The service and the permissions that a command needs."""
 
     service: str
     permission: str
@@ -66,33 +66,33 @@ class ServiceClient:
     """A client of one service of an account. Use it as a context manager.
 
     Args:
-        account: whose key signs.
+        account: the account whose key signs the requests.
         key: the number of the key.
-        endpoint: of the account in the service.
+        endpoint: the URL of the account's endpoint.
         host: the address to connect to.
-        reach: what it asks.
+        access: the service and the permissions.
 
     Raises:
         CommandError: the account has no such key.
     """
 
-    def __init__(self, account: Account, key: int, endpoint: str, host: str, reach: Reach) -> None:
+    def __init__(self, account: Account, key: int, endpoint: str, host: str, access: ServiceAccess) -> None:
         if key > len(account.keys):
             raise CommandError(f"account {account.name} has no key {key}")
         url = urlsplit(endpoint)
         connect = HTTPSConnection if url.scheme == "https" else HTTPConnection
         self._connection = connect(host, url.port, timeout=_SECONDS_MAX)
-        self._account, self._key, self._reach = account, key, reach
+        self._account, self._key, self._access = account, key, access
         self._endpoint = endpoint
         self._host, self._path = url.netloc, url.path
         self._token, self._signed_at = "", 0
 
     @classmethod
-    def of(cls, args: Namespace, environ: Mapping[str, str], reach: Reach) -> Self:
+    def from_args(cls, args: Namespace, environ: Mapping[str, str], access: ServiceAccess) -> Self:
         """Return the client of the account, key and address that the flags name. Raises as the constructor."""
         account = choose_account(args, environ)
-        endpoint = endpoints_of(args, account.name)[reach.service]
-        return cls(account, args.key, endpoint, reachable(getattr(args, f"{reach.service}_host")), reach)
+        endpoint = endpoints_of(args, account.name)[access.service]
+        return cls(account, args.key, endpoint, reachable(getattr(args, f"{access.service}_host")), access)
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +100,7 @@ class ServiceClient:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def ask(
+    def send(
         self,
         method: str,
         path: str,
@@ -108,25 +108,25 @@ class ServiceClient:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> Answer:
-        """Send a request, and read the whole response, which has a document or nothing. Raises as `open`."""
-        with self.open(method, path, parameters, headers, body) as response:
+        """Send a request, and read the whole response, which has a document or nothing. Raises as `stream`."""
+        with self.stream(method, path, parameters, headers, body) as response:
             try:
                 received = response.read(_DOCUMENT_BYTES_MAX)
             except (OSError, HTTPException) as error:
-                raise self.lost(error) from error
+                raise self.make_connection_error(error) from error
             return Answer({name.lower(): value for name, value in response.getheaders()}, received)
 
     def pages(self, path: str, parameters: Mapping[str, str]) -> Iterator[ET.Element]:
-        """Yield the documents of a list, page after page. Raises as `open`."""
+        """Yield the documents of a list, page after page. Raises as `stream`."""
         marker = ""
-        while (root := self.ask("GET", path, {**parameters, "marker": marker}).root) is not None:
+        while (root := self.send("GET", path, {**parameters, "marker": marker}).root) is not None:
             yield root
             marker = root.findtext("NextMarker") or ""
             if not marker:
                 return
 
     @contextmanager
-    def open(
+    def stream(
         self,
         method: str,
         path: str,
@@ -137,11 +137,11 @@ class ServiceClient:
         """Send a request and yield the response, whose body is still to be read.
 
         Args:
-            method: of the request.
-            path: below the account.
-            parameters: of the query; empty ones are left out.
-            headers: besides those of every request.
-            body: of the request.
+            method: the method of the request.
+            path: the path after the account's endpoint, not encoded.
+            parameters: the query parameters; empty ones are left out.
+            headers: the headers besides those of every request.
+            body: the body of the request.
 
         Raises:
             CommandError: no server responds.
@@ -154,50 +154,51 @@ class ServiceClient:
             with suppress(BrokenPipeError, ConnectionResetError):
                 self._connection.request(method, target, body=body, headers={**common, **(headers or {})})
             response = self._connection.getresponse()
-            said = response.read(_ERROR_BYTES_MAX) if response.status >= 400 else b""
+            error_body = response.read(_ERROR_BYTES_MAX) if response.status >= 400 else b""
         except (OSError, HTTPException) as error:
-            raise self.lost(error) from error
+            raise self.make_connection_error(error) from error
         if response.status >= 400:
             self._connection.close()  # The rest of a long body is of no use.
             code = response.headers.get("x-ms-error-code", f"HTTP status {response.status}")
-            sentence = sentence_of(said) if said else _own_reason(response)  # HEAD has no body.
-            raise RejectedError(f"{self._endpoint} rejects the request: {code}{sentence and f': {sentence}'}", code)
+            # The response to HEAD has no body.
+            message = parse_error_message(error_body) if error_body else _read_custom_reason(response)
+            raise RejectedError(f"{self._endpoint} rejects the request: {code}{message and f': {message}'}", code)
         with response:
             yield response
 
     def url(self, path: str, parameters: Mapping[str, str]) -> str:
-        """Return a signed URL. The arguments are those of `open`."""
+        """Return a signed URL. The arguments are those of `stream`."""
         return f"{self._endpoint}/{self._signed_target(path, parameters)}"
 
     def _signed_target(self, path: str, parameters: Mapping[str, str]) -> str:
         query = urlencode({name: value for name, value in parameters.items() if value}, quote_via=quote)
-        return f"{quote(path, safe=self._reach.safe)}?{query}{'&' if query else ''}{self._signed()}"
+        return f"{quote(path, safe=self._access.safe)}?{query}{'&' if query else ''}{self._get_token()}"
 
-    def lost(self, error: Exception) -> CommandError:
-        """Return the error of a response that did not come, or not whole."""
-        service = self._reach.service
+    def make_connection_error(self, error: Exception) -> CommandError:
+        """Return the error for a response that is missing or incomplete."""
+        service = self._access.service
         return CommandError(f"no response from {self._endpoint}: {error}; check --{service}-host and --{service}-port")
 
-    def _signed(self) -> str:
+    def _get_token(self) -> str:
         now = system_clock()
-        if not self._token or now - self._signed_at > _RENEWED_TICKS:
+        if not self._token or now - self._signed_at > _RENEW_AFTER_TICKS:
             sas = AccountSas(
-                services=self._reach.service[0],
+                services=self._access.service[0],
                 resource_types="sco",
-                permission=self._reach.permission,
-                expiry=format_sas_date(now + _LIFE_TICKS),
+                permission=self._access.permission,
+                expiry=format_sas_date(now + _VALIDITY_TICKS),
             )
             self._token, self._signed_at = sign_account_sas(self._account, sas, self._key), now
         return self._token
 
 
-def _own_reason(response: HTTPResponse) -> str:
+def _read_custom_reason(response: HTTPResponse) -> str:
     """Return the reason phrase of a response if it is not the one that all servers give to the status."""
     return "" if response.reason == responses.get(response.status) else response.reason
 
 
-def sentence_of(body: bytes) -> str:
-    """Return the message of an error's body, XML or JSON, without the id of the request; "" if there is none."""
+def parse_error_message(body: bytes) -> str:
+    """Return the message in an error's body, XML or JSON, without the id of the request; "" if there is none."""
     try:
         if body.lstrip().startswith(b"{"):
             message = json.loads(body)["odata.error"]["message"]["value"]
@@ -208,7 +209,7 @@ def sentence_of(body: bytes) -> str:
             message = "" if found is None else found.text or ""
     except (CommandError, ValueError, LookupError, TypeError):
         return ""
-    return str(message).partition("\n")[0].strip()[:_SENTENCE_CHARACTERS_MAX]
+    return str(message).partition("\n")[0].strip()[:_MESSAGE_CHARACTERS_MAX]
 
 
 def _document(body: bytes) -> ET.Element | None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from lazulite.cli.errors import CommandError
-from lazulite.cli.service_client import Reach, ServiceClient
+from lazulite.cli.service_client import ServiceAccess, ServiceClient
 
-REACH = Reach("table", "rwdlacu", safe="%()=',")
+ACCESS = ServiceAccess("table", "rwdlacu", safe="%()=',")
 """The keys in a path are encoded already, as a key may have a slash."""
 _STANDARD = "-"
 """In place of an entity: standard input."""
@@ -28,7 +28,7 @@ _ENTITY_BYTES_MAX = 4 * 1024 * 1024
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Run the action that the command line names."""
-    with ServiceClient.of(args, environ, REACH) as client:
+    with ServiceClient.from_args(args, environ, ACCESS) as client:
         _ACTIONS[args.action](args, client)
     return 0
 
@@ -39,11 +39,11 @@ def _ls(_: Namespace, client: ServiceClient) -> None:
 
 
 def _create(args: Namespace, client: ServiceClient) -> None:
-    client.ask("POST", "Tables", None, _HEADERS, json.dumps({"TableName": args.table}).encode())
+    client.send("POST", "Tables", None, _HEADERS, json.dumps({"TableName": args.table}).encode())
 
 
 def _get(args: Namespace, client: ServiceClient) -> None:
-    answer = client.ask("GET", _entity(args.table, args.partition_key, args.row_key), None, _HEADERS)
+    answer = client.send("GET", _entity(args.table, args.partition_key, args.row_key), None, _HEADERS)
     _print(json.loads(answer.body))
 
 
@@ -55,7 +55,7 @@ def _put(args: Namespace, client: ServiceClient) -> None:
             keys = entity["PartitionKey"], entity["RowKey"]
         except (ValueError, LookupError, TypeError):
             raise CommandError("an entity is a line of JSON, an object with PartitionKey and RowKey", 2) from None
-        client.ask("PUT", _entity(args.table, *map(str, keys)), None, _HEADERS, json.dumps(entity).encode())
+        client.send("PUT", _entity(args.table, *map(str, keys)), None, _HEADERS, json.dumps(entity).encode())
 
 
 def _query(args: Namespace, client: ServiceClient) -> None:
@@ -72,11 +72,11 @@ def _rm(args: Namespace, client: ServiceClient) -> None:
     if args.partition_key is None:
         if not args.yes:
             raise CommandError(f"pass --yes to delete the table {args.table} with all its entities", 2)
-        client.ask("DELETE", f"Tables('{args.table}')", None, _HEADERS)
+        client.send("DELETE", f"Tables('{args.table}')", None, _HEADERS)
         return
     if args.row_key is None:
         raise CommandError("an entity is named by its PartitionKey and its RowKey", 2)
-    client.ask("DELETE", _entity(args.table, args.partition_key, args.row_key), None, {**_HEADERS, "If-Match": "*"})
+    client.send("DELETE", _entity(args.table, args.partition_key, args.row_key), None, {**_HEADERS, "If-Match": "*"})
 
 
 def _entity(table: str, partition_key: str, row_key: str) -> str:
@@ -85,10 +85,10 @@ def _entity(table: str, partition_key: str, row_key: str) -> str:
 
 
 def _pages(client: ServiceClient, path: str, given: Mapping[str, str]) -> Iterator[dict[str, object]]:
-    """Yield what a list or a query has, page after page. Raises as `ServiceClient.ask`."""
+    """Yield what a list or a query has, page after page. Raises as `ServiceClient.send`."""
     marks: dict[str, str] = {}
     while True:
-        answer = client.ask("GET", path, {**given, **marks}, _HEADERS)
+        answer = client.send("GET", path, {**given, **marks}, _HEADERS)
         yield from json.loads(answer.body)["value"]
         marks = {name: answer.headers[mark] for name, mark in _CONTINUATIONS.items() if mark in answer.headers}
         if not marks:

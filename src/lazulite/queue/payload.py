@@ -51,12 +51,12 @@ def read_text(body: bytes, version: str) -> Steps[bytes]:
     Raises:
         ServiceError: `InvalidXmlDocument`; `RequestBodyTooLarge`, the text is.
     """
-    root = yield from xml.reading(body, max_bytes=limits.BODY_BYTES_MAX, max_elements=_ELEMENTS_MAX)
+    root = yield from xml.parse_in_steps(body, max_bytes=limits.BODY_BYTES_MAX, max_elements=_ELEMENTS_MAX)
     if root.name != "QueueMessage":
-        raise xml.invalid_document("The root must be QueueMessage.", root.place)
+        raise xml.invalid_document("The root must be QueueMessage.", root.position)
     nodes = [node for node in xml.only_children(root) if node.name == "MessageText"]
     if len(nodes) != 1 or nodes[0].children:
-        raise xml.invalid_document("QueueMessage needs one MessageText, which holds text only.", root.place)
+        raise xml.invalid_document("QueueMessage needs one MessageText, which holds text only.", root.position)
     text = nodes[0].text.encode()
     if len(text) > _most(version):
         most = limits.BODY_BYTES_STATED if len(body) > limits.BODY_BYTES_STATED else _most(version)

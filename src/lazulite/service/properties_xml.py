@@ -37,7 +37,7 @@ MAX_RETENTION_DAYS = 365
 METHODS = ("DELETE", "GET", "HEAD", "MERGE", "PATCH", "POST", "OPTIONS", "PUT")
 
 _ROOT = "StorageServiceProperties"
-_NOWHERE = xml.Place(0, 0)
+_NOWHERE = xml.Position(0, 0)
 _PARTS = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
 _OLD_PARTS = ("Logging", "Metrics")
 _BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
@@ -78,11 +78,11 @@ def read_service_properties(
     Raises:
         ServiceError: `InvalidXmlDocument`, `InvalidXmlNodeValue`, `RequestBodyTooLarge`.
     """
-    root = xml.read(body)
+    root = xml.parse(body)
     if root.name != _ROOT:
-        raise xml.invalid_document(f"The root must be {_ROOT}.", root.place)
+        raise xml.invalid_document(f"The root must be {_ROOT}.", root.position)
     if not root.children:
-        raise xml.invalid_document(f"{_ROOT} has nothing to set.", root.place)
+        raise xml.invalid_document(f"{_ROOT} has nothing to set.", root.position)
     if version < PARTIAL_PROPERTIES_SINCE:
         parts = xml.fields(root, _OLD_PARTS, own_parts.names(version))
         return PropertiesUpdate(
@@ -135,16 +135,16 @@ def read_period(policy: str, parts: Mapping[str, xml.Node]) -> tuple[bool, int |
     enabled, node = read_boolean(parts["Enabled"]), parts.get("Days")
     if node is None:
         if enabled:
-            raise xml.invalid_document(f"{policy} needs Days.", parts["Enabled"].place)
+            raise xml.invalid_document(f"{policy} needs Days.", parts["Enabled"].position)
         return False, None
     if not enabled:
         # Recorded of RetentionPolicy; *unverified* of DeleteRetentionPolicy.
-        raise xml.invalid_document("Element Days is only expected when RetentionPolicy is enabled.", node.place)
+        raise xml.invalid_document("Element Days is only expected when RetentionPolicy is enabled.", node.position)
     days = _read_number(node)
     if not 1 <= days <= MAX_RETENTION_DAYS:
         # Recorded.
         reason = "Retention days must be greater than 0 and less than or equal to 365 days."
-        raise xml.invalid_document(reason, node.place)
+        raise xml.invalid_document(reason, node.position)
     return True, days
 
 
@@ -154,9 +154,9 @@ def _read_cors(node: xml.Node) -> tuple[CorsRule, ...]:
         raise xml.invalid_document("", _NOWHERE)  # Recorded.
     for rule in rules:
         if rule.name != "CorsRule":
-            raise xml.invalid_document("Only CorsRule is expected here.", rule.place)
+            raise xml.invalid_document("Only CorsRule is expected here.", rule.position)
     if sum(len(item.text.strip()) for rule in rules for item in rule.children) > MAX_CORS_CHARACTERS:
-        raise xml.invalid_document("The CORS rules are larger than 2 KiB.", node.place)
+        raise xml.invalid_document("The CORS rules are larger than 2 KiB.", node.position)
     return tuple(_read_rule(rule) for rule in rules)
 
 
@@ -197,7 +197,7 @@ def _read_list(node: xml.Node) -> tuple[str, ...]:
 def _read_version(node: xml.Node, versions: Sequence[str] = (ANALYTICS_VERSION,)) -> str:
     version = xml.text_of(node)
     if version not in versions:
-        raise xml.invalid_document(f"The version must be {' or '.join(versions)}.", node.place)
+        raise xml.invalid_document(f"The version must be {' or '.join(versions)}.", node.position)
     return version
 
 

@@ -188,7 +188,7 @@ Keys: TypeAlias = tuple[str, ...]
 
 NO_BODY = 0
 """The body means nothing: it is not accepted, but read and dropped."""
-XML_BODY = xml.MAX_BYTES
+XML_BODY = xml.BYTES_MAX
 """The most bytes of an XML document."""
 _READS = frozenset({"GET", "HEAD"})
 _ANY = "*"

@@ -33,25 +33,25 @@ def read_signed_identifiers(body: bytes, permissions: str = TABLE_PERMISSIONS) -
     """
     if not body.strip():
         return []
-    root = xml.read(body)
+    root = xml.parse(body)
     if root.name != "SignedIdentifiers":
-        raise xml.invalid_document("The root must be SignedIdentifiers.", root.place)
+        raise xml.invalid_document("The root must be SignedIdentifiers.", root.position)
     nodes = xml.only_children(root)
     if len(nodes) > MAX_POLICIES:
         raise ServiceError("InvalidXmlDocument")
     policies = [_read_policy(node, permissions) for node in nodes]
     if len({policy.id for policy in policies}) < len(policies):
-        raise xml.invalid_document("The ids of signed identifiers must differ.", root.place)
+        raise xml.invalid_document("The ids of signed identifiers must differ.", root.position)
     return policies
 
 
 def _read_policy(node: xml.Node, permissions: str) -> StoredAccessPolicy:
     if node.name != "SignedIdentifier":
-        raise xml.invalid_document("Only SignedIdentifier is expected here.", node.place)
+        raise xml.invalid_document("Only SignedIdentifier is expected here.", node.position)
     parts = xml.fields(node, (), ("Id", "AccessPolicy"))
     id_ = xml.text_of(parts["Id"]) if "Id" in parts else ""
     if not 0 < len(id_.encode("utf-16-le")) // 2 <= MAX_ID_LENGTH:
-        raise xml.invalid_document(f"An id has 1 to {MAX_ID_LENGTH} characters.", node.place)
+        raise xml.invalid_document(f"An id has 1 to {MAX_ID_LENGTH} characters.", node.position)
     if "AccessPolicy" not in parts:
         return StoredAccessPolicy(id_)
     terms = xml.fields(parts["AccessPolicy"], (), ("Start", "Expiry", "Permission"))
@@ -73,13 +73,13 @@ def _read_time(node: xml.Node | None) -> int | None:
             raise ValueError("an offset, which only a SAS may have")
         return parse_sas_date(text)
     except ValueError:
-        raise xml.invalid_document(f"{node.name} is not a time in UTC.", node.place) from None
+        raise xml.invalid_document(f"{node.name} is not a time in UTC.", node.position) from None
 
 
 def _read_permission(node: xml.Node, permissions: str) -> str | None:
     text = xml.text_of(node)
     if text != "".join(letter for letter in permissions if letter in text):
-        raise xml.invalid_document(f"Permission takes the letters {permissions}, in that order.", node.place)
+        raise xml.invalid_document(f"Permission takes the letters {permissions}, in that order.", node.position)
     return text or None
 
 

@@ -70,9 +70,9 @@ class UserDelegation:
         Raises:
             ServiceError: `InvalidXmlDocument`, `MissingRequiredXmlNode`, `UnsupportedXmlNode`, `InvalidXmlNodeValue`.
         """
-        root = xml.read(call.request.body)
+        root = xml.parse(call.request.body)
         if root.name != "KeyInfo":
-            raise xml.invalid_document("The root must be KeyInfo.", root.place)
+            raise xml.invalid_document("The root must be KeyInfo.", root.position)
         tenants = (_DELEGATED_TID,) if call.version >= self.cross_tenant_since else ()
         nodes = xml.fields(root, ("Expiry",), ("Start", *tenants), names_code=True)
         now = call.context.clock()

@@ -1,7 +1,7 @@
-"""What a request to the Table service addresses, and its method as the service understands it.
+"""Resources that requests to the Table service address, and the methods of requests.
 
-Invariants: keys are decoded exactly once, their doubled quotes made single. A resource that is returned is well formed;
-whether it exists is another question. Source: reference §1; of methods: §9, §11.1.
+Invariants: keys are decoded once; doubled quotes become single. A returned resource is well formed, but may not exist.
+Source: reference §1; of methods: §9, §11.1.
 """
 
 import re
@@ -20,13 +20,13 @@ _KEY = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_LITERAL}\s*", re.DOTALL)
 _BOTH_KEYS = re.compile(rf"PartitionKey={_LITERAL},RowKey={_LITERAL}", re.DOTALL)
 """How every SDK writes it; other orders and blanks are read key by key."""
 USUAL_KEYS = r"\(PartitionKey='([\w.~:@=+-]{0,1024})',RowKey='([\w.~:@=+-]{0,1024})'\)"
-"""Keys that stand for themselves: nothing of them is to be decoded, and nothing can be wrong with them."""
+"""Valid keys that need no decoding."""
 _USUAL = rf"(?!(?i:tables)\()[A-Za-z][A-Za-z0-9]{{2,62}}){USUAL_KEYS}"
 _USUAL_ENTITY = re.compile(f"({_USUAL}", re.ASCII)
 USUAL_PATH = re.compile(f"((?:/[A-Za-z0-9-]++){{0,2}}/{_USUAL}", re.ASCII)
 """The whole path of such an entity: a `ServiceDefinition.keyed_path`. The secondary of an account has two segments."""
 _BELOW = re.compile(r"([^/(]*+)/(.*)", re.DOTALL)
-"""A path of more than one segment. An encoded slash parts none: it belongs to a name, which no table can have."""
+"""A path of more than one segment. An encoded slash does not separate segments; no table's name has one."""
 _BELOW_TABLE = re.compile(r"(?:\$batch|(?i:tables)(?:\((.*)\))?)/?", re.DOTALL)
 _TABLE_KEY = re.compile(rf"\s*(?:TableName\s*=\s*)?{_LITERAL}\s*", re.DOTALL)
 _KEY_COUNT = "The number of keys specified in the URI does not match number of key properties for the resource '{}'."
@@ -71,7 +71,7 @@ class Resource:
 
 
 @lru_cache(maxsize=1024)
-def _set_of_entities(table: str) -> Resource:
+def _make_entities_resource(table: str) -> Resource:
     check_addressed_table(table)
     return Resource(Kind.ENTITIES, table)
 
@@ -88,16 +88,16 @@ def parse_resource(path: str) -> Resource:
         return Resource(_ENTITY, table, partition_key, row_key)
     below = _BELOW.fullmatch(path)
     if below is not None and below[2]:
-        return _below_table(percent_decode(below[1]), percent_decode(below[2]))
-    return _named(percent_decode(path if below is None else below[1]))
+        return _parse_below_table(percent_decode(below[1]), percent_decode(below[2]))
+    return _parse_segment(percent_decode(path if below is None else below[1]))
 
 
-def resource_of(path: str, _: Mapping[str, str]) -> Resource:
+def parse_service_resource(path: str, _: Mapping[str, str]) -> Resource:
     """See `ServiceDefinition.parse_resource`. Raises as `parse_resource`."""
     return parse_resource(path)
 
 
-def _named(text: str) -> Resource:
+def _parse_segment(text: str) -> Resource:
     """Return the resource of a path of one segment, decoded."""
     name, parenthesis, rest = text.partition("(")
     if parenthesis:
@@ -107,17 +107,17 @@ def _named(text: str) -> Resource:
     else:
         predicate = ""
     if name.lower() == "tables":
-        return _table(predicate)
+        return _parse_tables_predicate(predicate)
     if name == "$batch" and not parenthesis:
         return Resource(Kind.BATCH)
     if not name and not parenthesis:
         return Resource(Kind.SERVICE)
     if not predicate.strip():
-        return _set_of_entities(name)
-    return _entity(name, predicate)
+        return _make_entities_resource(name)
+    return _parse_entity(name, predicate)
 
 
-def _table(predicate: str) -> Resource:
+def _parse_tables_predicate(predicate: str) -> Resource:
     if not predicate.strip():
         return Resource(Kind.TABLES)
     match = _TABLE_KEY.fullmatch(predicate)
@@ -126,7 +126,7 @@ def _table(predicate: str) -> Resource:
     return Resource(Kind.TABLE, match[1].replace("''", "'"))
 
 
-def _below_table(table: str, rest: str) -> Resource:
+def _parse_below_table(table: str, rest: str) -> Resource:
     match = _BELOW_TABLE.fullmatch(rest)
     if not table or match is None:
         raise ServiceError("InvalidUri")
@@ -136,8 +136,8 @@ def _below_table(table: str, rest: str) -> Resource:
     return Resource(Kind.BELOW_TABLE, table)
 
 
-def _entity(table: str, predicate: str) -> Resource:
-    _set_of_entities(table)
+def _parse_entity(table: str, predicate: str) -> Resource:
+    _make_entities_resource(table)
     usual = _BOTH_KEYS.fullmatch(predicate)
     partition_key, row_key = usual.groups() if usual else _read_keys(table, predicate)
     partition_key, row_key = partition_key.replace("''", "'"), row_key.replace("''", "'")
@@ -161,18 +161,18 @@ def _read_keys(table: str, predicate: str) -> tuple[str, str]:
 
 
 def wrong_key_count(table: str) -> ServiceError:
-    """Return the rejection of a number of keys that no entity of a table has."""
+    """Return the error for a key predicate that does not name both keys."""
     return ServiceError("InvalidInput", _KEY_COUNT.format(table))
 
 
-def effective_method(request: Request, *, in_batch: bool = False) -> str:
-    """Return the method, a verb tunnelled through POST by `X-HTTP-Method` undone.
+def resolve_method(request: Request, *, in_batch: bool = False) -> str:
+    """Return the request's method. For a POST with `X-HTTP-Method`, return the method that the header names.
 
     A part of a batch may name its own method in that header: the Java SDK 8 sends it with each merge (recorded for
     `MERGE`; *unverified* for other methods).
 
     Args:
-        request: for its method and headers.
+        request: the request; only its method and headers are read.
         in_batch: whether the request is a part of a batch.
 
     Raises:

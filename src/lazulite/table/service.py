@@ -27,7 +27,7 @@ from lazulite.table.model.row import assemble, decode_row, encode_keys, encode_p
 from lazulite.table.operations.write_decisions import APPLY_ALL, APPLY_ONE, REJECTION
 from lazulite.table.payload.formats import HEADER_MAX, format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
-from lazulite.table.resource import USUAL_PATH, Resource, effective_method, resource_of
+from lazulite.table.resource import USUAL_PATH, Resource, parse_service_resource, resolve_method
 from lazulite.table.routes import ROUTES, component
 
 _BATCH = re.compile(r".*/(?:\$|%24)batch/?", re.DOTALL)
@@ -98,11 +98,11 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     server=SERVER,
     credentials=TABLE_CREDENTIALS,
     routes=ROUTES,
-    parse_resource=resource_of,
+    parse_resource=parse_service_resource,
     make_context=make_context,
     make_call=Call,
     component=component,
-    method=effective_method,
+    method=resolve_method,
     reject=reject,
     messages=MESSAGES,
     keyed_path=USUAL_PATH,

@@ -8,7 +8,7 @@ from lxml import etree
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml import parser
-from lazulite.protocol.xml.parser import MAX_ATTRIBUTES, MAX_MARKUP, MAX_NAMESPACE
+from lazulite.protocol.xml.parser import ATTRIBUTES_MAX, MARKUP_BYTES_MAX, NAMESPACE_CHARACTERS_MAX
 
 DECLARATION = b'<?xml version="1.0" encoding="utf-8"?>'
 
@@ -26,7 +26,7 @@ xml_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_charac
 
 def rejection(body: bytes, **limits: int) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        xml.read(body, **limits)
+        xml.parse(body, **limits)
     return caught.value
 
 
@@ -65,30 +65,30 @@ def test_a_syntax_error_is_located() -> None:
 
 
 def test_the_size_is_bounded() -> None:
-    assert rejection(b"<a x='" + b"y" * xml.MAX_BYTES + b"'/>").code == "RequestBodyTooLarge"
+    assert rejection(b"<a x='" + b"y" * xml.BYTES_MAX + b"'/>").code == "RequestBodyTooLarge"
 
 
 def test_a_huge_attribute_within_the_size_is_read() -> None:
-    assert xml.read(b"<a x='" + b"y" * (xml.MAX_BYTES - 100) + b"'/>").name == "a"
+    assert xml.parse(b"<a x='" + b"y" * (xml.BYTES_MAX - 100) + b"'/>").name == "a"
 
 
 def test_the_number_of_elements_is_bounded() -> None:
-    assert len(xml.read(b"<a>" + b"<b/>" * 9 + b"</a>", max_elements=10).children) == 9
+    assert len(xml.parse(b"<a>" + b"<b/>" * 9 + b"</a>", max_elements=10).children) == 9
     assert rejection(b"<a>" + b"<b/>" * 10 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
-@pytest.mark.parametrize("depth", [xml.MAX_DEPTH + 1, 300, 5_000])
+@pytest.mark.parametrize("depth", [xml.DEPTH_MAX + 1, 300, 5_000])
 def test_the_depth_is_bounded(depth: int) -> None:
     assert rejection(b"<a>" * depth + b"</a>" * depth).code == "InvalidXmlDocument"
 
 
 def test_the_greatest_depth_is_read() -> None:
-    assert xml.read(b"<a>" * xml.MAX_DEPTH + b"</a>" * xml.MAX_DEPTH).name == "a"
+    assert xml.parse(b"<a>" * xml.DEPTH_MAX + b"</a>" * xml.DEPTH_MAX).name == "a"
 
 
 def test_what_surrounds_the_text_is_left_out() -> None:
-    node = xml.read(b"\xef\xbb\xbf" + DECLARATION + b"<a b='1'><!-- c -->x&amp;<![CDATA[<]]><?pi d?></a>")
-    assert node == xml.Node("a", "x&<", (), xml.Place(1, len(DECLARATION) + 2), {"b": "1"})
+    node = xml.parse(b"\xef\xbb\xbf" + DECLARATION + b"<a b='1'><!-- c -->x&amp;<![CDATA[<]]><?pi d?></a>")
+    assert node == xml.Node("a", "x&<", (), xml.Position(1, len(DECLARATION) + 2), {"b": "1"})
 
 
 def test_only_one_byte_order_mark_is_skipped() -> None:
@@ -96,11 +96,11 @@ def test_only_one_byte_order_mark_is_skipped() -> None:
 
 
 def test_a_namespace_is_part_of_the_name() -> None:
-    assert xml.read(b"<a xmlns='urn:x'/>").name == "{urn:x}a"
+    assert xml.parse(b"<a xmlns='urn:x'/>").name == "{urn:x}a"
 
 
 def test_fields_come_in_any_order() -> None:
-    node = xml.read(b"<a>\n <c>2</c> <b> 1 </b></a>")
+    node = xml.parse(b"<a>\n <c>2</c> <b> 1 </b></a>")
     found = xml.fields(node, ("b",), ("c", "d"))
     assert {name: xml.text_of(child) for name, child in found.items()} == {"b": "1", "c": "2"}
 
@@ -117,16 +117,16 @@ def test_fields_come_in_any_order() -> None:
 )
 def test_fields_reject(body: bytes, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        xml.fields(xml.read(body), ("b",), names_code=True)
+        xml.fields(xml.parse(body), ("b",), names_code=True)
     assert caught.value.code == code
     with pytest.raises(ServiceError) as unnamed:
-        xml.fields(xml.read(body), ("b",))
+        xml.fields(xml.parse(body), ("b",))
     assert (unnamed.value.code, unnamed.value.details) == ("InvalidXmlDocument", caught.value.details)
 
 
 def test_an_element_with_children_is_no_text() -> None:
     with pytest.raises(ServiceError) as caught:
-        xml.text_of(xml.read(b"<a>x<b/></a>"))
+        xml.text_of(xml.parse(b"<a>x<b/></a>"))
     assert caught.value.code == "InvalidXmlDocument"
 
 
@@ -137,7 +137,7 @@ def test_documents_begin_with_a_byte_order_mark_and_hold_no_blanks() -> None:
 
 def test_attributes_and_their_namespaces_are_read() -> None:
     body = b"<p:a xmlns:p='urn:x' xmlns='urn:y' b='1' p:b='&lt;' xml:lang='en'><c xmlns='' d='2'/><e/></p:a>"
-    node = xml.read(body)
+    node = xml.parse(body)
     assert (node.name, [child.name for child in node.children]) == ("{urn:x}a", ["c", "{urn:y}e"])
     assert node.attributes == {"b": "1", "{urn:x}b": "<", "{http://www.w3.org/XML/1998/namespace}lang": "en"}
     assert node.children[0].attributes == {"d": "2"}
@@ -168,18 +168,18 @@ def test_the_reason_of_a_syntax_error_is_as_recorded(body: bytes) -> None:
 
 
 def test_attributes_and_namespaces_are_bounded() -> None:
-    names = [f"a{index}=''" for index in range(MAX_ATTRIBUTES + 1)]
-    assert len(xml.read(f"<a {' '.join(names[1:])}/>".encode()).attributes) == MAX_ATTRIBUTES
+    names = [f"a{index}=''" for index in range(ATTRIBUTES_MAX + 1)]
+    assert len(xml.parse(f"<a {' '.join(names[1:])}/>".encode()).attributes) == ATTRIBUTES_MAX
     assert rejection(f"<a {' '.join(names)}/>".encode()).code == "InvalidXmlDocument"
-    assert xml.read(f"<a xmlns='{'u' * MAX_NAMESPACE}'/>".encode()).text == ""
-    assert rejection(f"<a xmlns='{'u' * (MAX_NAMESPACE + 1)}'/>".encode()).code == "InvalidXmlDocument"
+    assert xml.parse(f"<a xmlns='{'u' * NAMESPACE_CHARACTERS_MAX}'/>".encode()).text == ""
+    assert rejection(f"<a xmlns='{'u' * (NAMESPACE_CHARACTERS_MAX + 1)}'/>".encode()).code == "InvalidXmlDocument"
 
 
 def test_attributes_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Expat takes in all attributes of a tag before it tells of it: half a second for four megabytes."""
     monkeypatch.setattr("xml.parsers.expat.ParserCreate", None)
     for quote in "'\"":
-        names = " ".join(f"a{index}\n={quote}>{quote}" for index in range(MAX_ATTRIBUTES + 1))
+        names = " ".join(f"a{index}\n={quote}>{quote}" for index in range(ATTRIBUTES_MAX + 1))
         for start in ("<a", "<b c='>'></b><a", "<!----><a", "<![CDATA[x]]><a", "<?x '?><a", "<!-- < ' --><a"):
             (reason,) = rejection(f"{start} {names}".encode()).details
             assert reason == ("Reason", "An element has more than 64 attributes.")
@@ -189,13 +189,13 @@ def test_attributes_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyP
     "text", ["<![CDATA[<b {}>]]>", "<!--<b {}>-->", "<?b <c {}>?>", "<b>{}</b>", "<b c='>'>{}</b>", "<b/>{}<b/>"]
 )
 def test_what_only_looks_like_attributes_is_not_counted(text: str) -> None:
-    assert xml.read(f"<a>{text.format(LOOKALIKES)}</a>".encode()).name == "a"
+    assert xml.parse(f"<a>{text.format(LOOKALIKES)}</a>".encode()).name == "a"
 
 
 @pytest.mark.parametrize("markup", ["<b c='{}'/>", "<b {}/>", "<!--{}-->", "<?b {}?>"])
 def test_length_of_markup_is_bounded(markup: str) -> None:
     """Expat reads each tag, comment and instruction in one call."""
-    length = MAX_MARKUP - len(markup.format(""))
+    length = MARKUP_BYTES_MAX - len(markup.format(""))
     for blanks in (length, length + 1):
         document = f"<a>{markup.format(' ' * blanks)}</a>".encode()
         if blanks == length:
@@ -206,14 +206,14 @@ def test_length_of_markup_is_bounded(markup: str) -> None:
 
 
 def large(body: bytes) -> xml.Node:
-    return xml.read(body, max_bytes=1 << 22, max_elements=2048)
+    return xml.parse(body, max_bytes=1 << 22, max_elements=2048)
 
 
 @pytest.mark.parametrize("text", ["x", "\n", "&amp;", "]", "中", "<![CDATA[ ]]"])
 def test_long_documents_are_read_piece_by_piece(text: str) -> None:
     repeated = text if "CDATA" not in text else f"<b>{text}{'x' * 9_000}]]></b>"
     body = f"<a>{repeated * (1_000_000 // len(repeated))}</a>".encode()
-    pauses = sum(1 for _ in xml.reading(body, max_bytes=1 << 22, max_elements=2048))
+    pauses = sum(1 for _ in xml.parse_in_steps(body, max_bytes=1 << 22, max_elements=2048))
     assert pauses > len(body) // (64 * 1024)
 
 
@@ -246,7 +246,7 @@ def test_pieces_make_no_difference(body: bytes) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(parser, "_PIECE", piece_bytes)
             try:
-                return xml.read(body)
+                return xml.parse(body)
             except ServiceError as error:
                 return dict(error.details)
 
@@ -269,29 +269,29 @@ def test_markup_without_an_end_is_searched_once(text: str) -> None:
 
 def test_the_attributes_of_all_elements_are_bounded() -> None:
     element = b"<b " + b" ".join(b"a%d=''" % index for index in range(10)) + b"/>"
-    assert len(xml.read(b"<a>" + element * 4 + b"</a>", max_elements=10).children) == 4
+    assert len(xml.parse(b"<a>" + element * 4 + b"</a>", max_elements=10).children) == 4
     assert rejection(b"<a>" + element * 5 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
 def test_markup_that_makes_no_element_is_bounded_too() -> None:
-    assert xml.read(b"<a>" + b"<!---->" * 38 + b"</a>", max_elements=10).text == ""
+    assert xml.parse(b"<a>" + b"<!---->" * 38 + b"</a>", max_elements=10).text == ""
     assert rejection(b"<a>" + b"<!---->" * 39 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
 @given(xml_text)
 def test_text_survives(text: str) -> None:
-    assert xml.read(xml.document(xml.leaf("a", text))).text == text
+    assert xml.parse(xml.document(xml.leaf("a", text))).text == text
 
 
 @given(st.text())
 def test_any_text_can_be_written(text: str) -> None:
-    xml.read(xml.document(xml.leaf("a", text)))
+    xml.parse(xml.document(xml.leaf("a", text)))
 
 
 @given(st.binary(max_size=200) | st.from_regex(rb"\A<a>[<>/a&!\[\]\-?;'\" ]{0,40}</a>\Z"))
 def test_bytes_are_read_or_rejected(body: bytes) -> None:
     with suppress(ServiceError):
-        xml.read(body)
+        xml.parse(body)
 
 
 def test_errors_have_the_recorded_form() -> None:
@@ -308,7 +308,7 @@ def test_errors_have_the_recorded_form() -> None:
     ]
 
 
-def test_every_element_knows_its_place() -> None:
-    root = xml.read(b"<a>\n <!-- <x> --><b/><![CDATA[<y>]]>\n<?pi <z>?>  <c>\n</c></a>")
-    assert [root.place, *(child.place for child in root.children)] == [(1, 2), (2, 15), (3, 14)]
+def test_every_element_has_its_position() -> None:
+    root = xml.parse(b"<a>\n <!-- <x> --><b/><![CDATA[<y>]]>\n<?pi <z>?>  <c>\n</c></a>")
+    assert [root.position, *(child.position for child in root.children)] == [(1, 2), (2, 15), (3, 14)]
     assert dict(rejection(b"<a>\n</b>").details)["LinePosition"]

@@ -94,14 +94,14 @@ def _read_any(body: bytes) -> Steps[list[Entry]]:
     if body.count(b"</") > ENTRIES_MAX + 1:
         raise ServiceError("BlockListTooLong")
     yield
-    root = yield from xml.reading(body, max_bytes=BODY_BYTES_MAX, max_elements=ENTRIES_MAX + 1)
+    root = yield from xml.parse_in_steps(body, max_bytes=BODY_BYTES_MAX, max_elements=ENTRIES_MAX + 1)
     if root.name != "BlockList":
-        raise xml.invalid_document("The root must be BlockList.", root.place)
+        raise xml.invalid_document("The root must be BlockList.", root.position)
     entries: list[Entry] = []
     for number, node in enumerate(xml.only_children(root)):
         source = _SOURCES.get(node.name)
         if source is None:
-            raise xml.invalid_document("Only Committed, Uncommitted and Latest are expected here.", node.place)
+            raise xml.invalid_document("Only Committed, Uncommitted and Latest are expected here.", node.position)
         entries.append(_entry(source, xml.text_of(node)))
         if number % _ENTRIES_OF_A_STEP == 0:
             yield

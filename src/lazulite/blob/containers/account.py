@@ -87,9 +87,9 @@ def _read_website(node: xml.Node) -> StaticWebsite:
     enabled = read_boolean(parts["Enabled"])
     documents = [_read_path(parts[name], enabled) if name in parts else "" for name in _DOCUMENTS]
     if "/" in documents[0]:
-        raise xml.invalid_document(f"{_DOCUMENTS[0]} is a name without a slash.", parts[_DOCUMENTS[0]].place)
+        raise xml.invalid_document(f"{_DOCUMENTS[0]} is a name without a slash.", parts[_DOCUMENTS[0]].position)
     if documents[0] and documents[1]:
-        place = parts[_DOCUMENTS[1]].place
+        place = parts[_DOCUMENTS[1]].position
         raise xml.invalid_document(f"{_DOCUMENTS[0]} and {_DOCUMENTS[1]} exclude each other.", place)
     return StaticWebsite(enabled, *documents)
 
@@ -99,7 +99,7 @@ def _read_path(node: xml.Node, enabled: bool) -> str:
     if path and not enabled:
         # Recorded.
         reason = f"Element {node.name} is only expected when StaticWebsite/Enabled is enabled."
-        raise xml.invalid_document(reason, node.place)
+        raise xml.invalid_document(reason, node.position)
     if len(path) > MAX_PATH_CHARACTERS:
         raise xml.invalid_value(node, f"A path has at most {MAX_PATH_CHARACTERS} characters.")
     return path

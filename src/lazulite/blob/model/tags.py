@@ -75,21 +75,21 @@ def read_tags(body: bytes) -> dict[str, str]:
     Raises:
         ServiceError: `InvalidXmlDocument`, `RequestBodyTooLarge`, or as `check_tags`.
     """
-    root = xml.read(body)
+    root = xml.parse(body)
     if root.name != "Tags":
-        raise xml.invalid_document("The root must be Tags.", root.place)
+        raise xml.invalid_document("The root must be Tags.", root.position)
     (tag_set,) = _children(root, "TagSet")
     tags = xml.only_children(tag_set)
     for tag in tags:
         if tag.name != "Tag":
-            raise xml.invalid_document("Only Tag is expected here.", tag.place)
+            raise xml.invalid_document("Only Tag is expected here.", tag.position)
     return check_tags(_read_tag(tag) for tag in tags)
 
 
 def _read_tag(node: xml.Node) -> tuple[str, str]:
     name, value = _children(node, "Key", "Value")
     if name.children or value.children:
-        raise xml.invalid_document("Key and Value must contain text only.", node.place)
+        raise xml.invalid_document("Key and Value must contain text only.", node.position)
     return name.text, value.text  # With the blanks around them.
 
 
@@ -97,7 +97,7 @@ def _children(node: xml.Node, *names: str) -> list[xml.Node]:
     """Return the children of an element that has these and no others, each once."""
     children = {child.name: child for child in xml.only_children(node)}
     if children.keys() != set(names) or len(node.children) != len(names):
-        raise xml.invalid_document(f"{node.name} needs {' and '.join(names)}.", node.place)
+        raise xml.invalid_document(f"{node.name} needs {' and '.join(names)}.", node.position)
     return [children[name] for name in names]
 
 

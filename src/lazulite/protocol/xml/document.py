@@ -9,24 +9,24 @@ from collections.abc import Iterable, Sequence
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.xml.parser import (
     BOM,
-    MAX_BYTES,
-    MAX_DEPTH,
-    MAX_ELEMENTS,
+    BYTES_MAX,
+    DEPTH_MAX,
+    ELEMENTS_MAX,
     Node,
-    Place,
-    details_of,
+    Position,
+    format_details,
     invalid_document,
-    read,
-    reading,
+    parse,
+    parse_in_steps,
 )
 from lazulite.protocol.xml.text import content
 
 __all__ = [
-    "MAX_BYTES",
-    "MAX_DEPTH",
-    "MAX_ELEMENTS",
+    "BYTES_MAX",
+    "DEPTH_MAX",
+    "ELEMENTS_MAX",
     "Node",
-    "Place",
+    "Position",
     "document",
     "element",
     "error_document",
@@ -35,8 +35,8 @@ __all__ = [
     "invalid_value",
     "leaf",
     "only_children",
-    "read",
-    "reading",
+    "parse",
+    "parse_in_steps",
     "text_of",
 ]
 
@@ -65,14 +65,14 @@ def fields(
     found: dict[str, Node] = {}
     for child in node.children:
         if child.name not in required and child.name not in optional:
-            raise ServiceError(unknown, details=details_of(child.place, f"{child.name} is not known."))
+            raise ServiceError(unknown, details=format_details(child.position, f"{child.name} is not known."))
         if child.name in found:
-            raise invalid_document(f"{child.name} is specified more than once.", child.place)
+            raise invalid_document(f"{child.name} is specified more than once.", child.position)
         found[child.name] = child
     for name in required:
         if name not in found:
             reason = f"{node.name} needs {name}."
-            raise ServiceError(missing, details=details_of(node.place, reason))
+            raise ServiceError(missing, details=format_details(node.position, reason))
     return found
 
 
@@ -83,7 +83,7 @@ def only_children(node: Node) -> tuple[Node, ...]:
         ServiceError: `InvalidXmlDocument`, there is text between them.
     """
     if node.text.strip():
-        raise invalid_document(f"{node.name} must not contain text.", node.place)
+        raise invalid_document(f"{node.name} must not contain text.", node.position)
     return node.children
 
 
@@ -94,13 +94,13 @@ def text_of(node: Node) -> str:
         ServiceError: `InvalidXmlDocument`, it has children.
     """
     if node.children:
-        raise invalid_document(f"{node.name} must contain text only.", node.place)
+        raise invalid_document(f"{node.name} must contain text only.", node.position)
     return node.text.strip()
 
 
 def invalid_value(node: Node, reason: str) -> ServiceError:
     """Return the rejection of one element's text."""
-    return ServiceError("InvalidXmlNodeValue", details=details_of(node.place, reason))
+    return ServiceError("InvalidXmlNodeValue", details=format_details(node.position, reason))
 
 
 def element(name: str, *children: str) -> str:

@@ -12,7 +12,7 @@ from lazulite.service.routing import Keys
 from lazulite.table.call import Call
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity
-from lazulite.table.resource import USUAL_KEYS, Kind, effective_method, parse_resource
+from lazulite.table.resource import USUAL_KEYS, Kind, parse_resource, resolve_method
 from lazulite.table.versions import JSON_SINCE, check_odata_version
 
 _KEYED_URL = re.compile(rf"([^?(']+){USUAL_KEYS}", re.ASCII)
@@ -84,7 +84,7 @@ def inner_call(call: Call, head: Head) -> Call:
         _inner_version(call, head, parameters),
         call.grant,
         parse_resource(path),
-        effective_method(request, in_batch=True),
+        resolve_method(request, in_batch=True),
         call.deadline,
         in_batch=True,
     )

@@ -147,7 +147,7 @@ def _plain(name: str) -> str:
 
 def _read(body: bytes) -> Steps[Node]:
     try:
-        return (yield from xml.reading(body, max_bytes=BODY_MAX_BYTES, max_elements=ELEMENTS_MAX))
+        return (yield from xml.parse_in_steps(body, max_bytes=BODY_MAX_BYTES, max_elements=ELEMENTS_MAX))
     except ServiceError as error:
         if error.code != "InvalidXmlDocument":
             raise
@@ -156,7 +156,7 @@ def _read(body: bytes) -> Steps[Node]:
 
 
 def _misplaced(node: Node) -> ServiceError:
-    line, position = node.place
+    line, position = node.position
     reason = "An entity's entry has no such element in this place."
     return ServiceError("InvalidInput", f"{MALFORMED} (LineNumber: {line}, LinePosition: {position}, Reason: {reason})")
 
