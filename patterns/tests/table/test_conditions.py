@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from azure.data.tables import TableClient
+from azure.data.tables.aio import TableClient as AsyncTableClient
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -271,6 +272,34 @@ def test_rows_that_no_class_can_read_are_left_to_the_program(table_client: Table
     for wrong in (lambda: list(plain.where(Tagged.team == "red")), lambda: table.get(Tagged("red", 1, ""))):
         with pytest.raises(EntityFormatError):
             wrong()
+
+
+async def test_a_page_is_filled_after_unreadable_rows_are_dropped(
+    connection_string: str, table_client: TableClient
+) -> None:
+    for number, text in enumerate("abcdef"):
+        points = "none" if text in "abe" else 0
+        table_client.create_entity({"PartitionKey": "red", "RowKey": f"{number:02}", "tag": text, "points": points})
+    expected = [["c", "d"], ["f"]]
+    dropped: list[str] = []
+
+    def drop(each: Stored, error: EntityFormatError) -> None:
+        dropped.append(str(each.properties["tag"]))
+
+    query = Table(table_client, Tagged, on_error=drop).where(Tagged.team == "red")
+    assert [each.tag for each in query.first(1)] == ["c"]
+    assert [each.tag for each in query.first(9)] == ["c", "d", "f"]
+    dropped.clear()
+    first = query.page(2)
+    second = query.page(2, first.cursor)
+    assert [[each.tag for each in page.items] for page in (first, second)] == expected
+    assert second.cursor is None
+    assert dropped == ["a", "b", "e"], "each once"
+    async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
+        later = AsyncTable(client, Tagged, on_error=drop).where(Tagged.team == "red")
+        assert [each.tag for each in await later.first(1)] == ["c"]
+        page = await later.page(2)
+        assert [[each.tag for each in one.items] for one in (page, await later.page(2, page.cursor))] == expected
 
 
 def test_one_is_the_only_one(table_client: TableClient) -> None:

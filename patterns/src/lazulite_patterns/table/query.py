@@ -55,29 +55,35 @@ class Query(Generic[E]):
         """Return a page, and the cursor of the next one, which any process may use later.
 
         Args:
-            size: entities; fewer only on the last page, which may be empty.
+            size: entities that a class can read; fewer only on the last page, which may be empty.
             after: the cursor of the page before; None for the first page.
 
         Raises:
             QueryError: it is no cursor of this query, or the size is less than 1.
         """
         reading.check_size(size)
+        name, policy = self._session.name, self._session.policy
         go_on = reading.continuation_of(self.plan, after)
-        found = self._driver.run(reading.first(self._session.name, self.plan, self._session.policy, size, go_on))
-        return Items(list(self._session.decoded(found.entities)), reading.cursor_of(self.plan, found.continuation))
+        items: list[E] = []
+        while True:  # More than once only if rows were left to `on_error`: they are no part of the page.
+            found = self._driver.run(reading.first(name, self.plan, policy, size - len(items), go_on))
+            items += self._session.decoded(found.entities)
+            go_on = found.continuation
+            if len(items) == size or go_on is None:
+                return Items(items, reading.cursor_of(self.plan, go_on))
 
     def first(self, count: int) -> list[E]:
         """Return the first entities in the order of keys, as many as there are."""
         return [] if count < 1 else (self.page(count)).items
 
     def exists(self) -> bool:
-        """Tell whether there is such an entity."""
+        """Tell whether there is such an entity, by keys: a row that no class can read is one, too."""
         query = self.plan.selecting(("PartitionKey", "RowKey"))
         found = self._driver.run(reading.first(self._session.name, query, self._session.policy, 1))
         return bool(found.entities)
 
     def count(self) -> int:
-        """Count the entities. The service cannot: it sends their keys."""
+        """Count the entities, by the keys that the service sends: rows that no class can read are counted, too."""
         return self._driver.run(reading.count(self._session.name, self.plan, self._session.policy))
 
     def properties(self, *names: str) -> Iterator[Mapping[str, object]]:
