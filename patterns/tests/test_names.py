@@ -30,6 +30,13 @@ def test_every_name_is_there_once(package: ModuleType) -> None:
         _ = package.Tabel
 
 
+def test_a_name_that_serves_both_is_not_in_aio() -> None:
+    for name in sorted({*lazulite_patterns.__all__} - {*lazulite_patterns.aio.__all__}):
+        with pytest.raises(ImportError, match=rf"^{name} .*: import it from lazulite_patterns$"):
+            exec(f"from lazulite_patterns.aio import {name}")
+    assert {*lazulite_patterns.aio.__all__} <= {*lazulite_patterns.__all__}
+
+
 def test_a_name_has_one_meaning() -> None:
     """No two public classes that a program meets have one name, but for the asynchronous twins."""
     owners: dict[str, set[object]] = {}

@@ -97,6 +97,15 @@ def test_wrong_programs_are_found(table_client: TableClient) -> None:
     assert number is None
 
 
+def test_wrong_names_are_found() -> None:
+    with pytest.raises(ImportError):
+        from lazulite_patterns import Tabel  # type: ignore[attr-defined] # noqa: F401,PLC0415 - it is the point
+    with pytest.raises(ImportError):
+        from lazulite_patterns.aio import Tabel as _  # type: ignore[attr-defined] # noqa: F401,PLC0415 - as above
+    with pytest.raises(ImportError):
+        from lazulite_patterns.aio import Move  # type: ignore[attr-defined] # noqa: F401,PLC0415 - as above
+
+
 async def test_entities_of_asynchronous_queries_have_their_types(
     connection_string: str, table_client: TableClient
 ) -> None:

@@ -270,11 +270,13 @@ _MODULES = {
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is asked for."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module(f"lazulite_patterns.{_PLACES[name]}"), name)
+if not TYPE_CHECKING:  # A type checker would take any name for one of the package.
+
+    def __getattr__(name: str) -> Any:
+        """Import what is asked for."""
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__} has no attribute {name}")
+        return getattr(import_module(f"lazulite_patterns.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,12 @@
-"""The classes of `lazulite_patterns` that have clients, for asynchronous programs."""
+"""The classes and functions that send requests, for asynchronous programs.
+
+What sends none, such as a column or a `Move`, is in `lazulite_patterns` and serves both.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import lazulite_patterns as root
 
 if TYPE_CHECKING:  # What `_MODULES` says, for type checkers.
     from lazulite_patterns.aio.auditing import audit
@@ -64,11 +69,20 @@ _MODULES = {
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is asked for."""
-    if name not in _PLACES:
+if not TYPE_CHECKING:  # A type checker would take any name for one of the package.
+
+    def __getattr__(name: str) -> Any:
+        """Import what is asked for.
+
+        Raises:
+            ImportError: the name is in `lazulite_patterns`; `from … import` would drop the text of another error.
+            AttributeError: there is no such name.
+        """
+        if name in _PLACES:
+            return getattr(import_module(f"lazulite_patterns.{_PLACES[name]}"), name)
+        if name in root.__all__:
+            raise ImportError(f"{name} serves synchronous and asynchronous programs: import it from {root.__name__}")
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module(f"lazulite_patterns.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:
