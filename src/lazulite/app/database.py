@@ -34,7 +34,7 @@ async def open_database(
     engine = PostgresEngine(settings, clock, report=report)
     try:
         try:
-            if must_exist and not await schema.is_there(settings):
+            if must_exist and not await schema.has_tables(settings):
                 raise StoreUnusableError("there is no store in this database")
             await engine.start()
         except EngineError as error:

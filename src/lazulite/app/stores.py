@@ -269,7 +269,9 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
         ):
             contents = await engine.contents()
             name = f"PostgreSQL, {engine.name}"
-            yield Store(engine, directory, contents, name, shared=True, present=present, away=lambda: engine.away)
+            yield Store(
+                engine, directory, contents, name, shared=True, present=present, away=lambda: engine.failed_nodes
+            )
             await contents.close()
 
 

@@ -11,7 +11,7 @@ from lazulite.engine.contract import SpaceDroppedError
 from lazulite.engine.postgres import drops
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionRead, PartitionState
-from lazulite.engine.postgres.sql_scripts import Place
+from lazulite.engine.postgres.sql_scripts import PartitionAddress
 from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, by_statements, execute
 from tests.engine.postgres.gates import Gates
 from tests.engine.postgres.write_if import RejectedError, WriteIf
@@ -121,7 +121,7 @@ async def test_commit_that_must_read_succeeds_beside_a_faster_process(
     open_engine: Open, scripts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = open_engine(scripts=scripts), open_engine()
-    io = (await one._started()).partitions._io
+    io = (await one._ensure_started()).partitions._io
     read = io.read
 
     async def beaten(request: PartitionRead) -> PartitionState:
@@ -146,8 +146,8 @@ async def test_locked_commit_excludes_other_processes(engine: PostgresEngine) ->
             execute("SELECT 1 FROM lazulite.partitions WHERE partition_key = 'p' FOR UPDATE NOWAIT")
         return None, True
 
-    io = (await engine._started()).partitions._io
-    assert await io.apply_locked(PartitionRead(Place(1, b"p", None), [b"r", b"s"]), decide)
+    io = (await engine._ensure_started()).partitions._io
+    assert await io.apply_locked(PartitionRead(PartitionAddress(1, b"p", None), [b"r", b"s"]), decide)
     assert readings == [{b"r": b"x"}]
 
 
@@ -203,7 +203,7 @@ async def test_a_drop_closes_a_space_to_others_when_they_look(open_engine: Open)
     await one.commit(7, "p", changing(["r"], lambda *_: {"r": b"x"}))
     assert await other.get(7, "p", "r") == b"x"
     await one.drop(7)
-    await (await other._started()).drops.look()
+    await (await other._ensure_started()).drops.look()
     assert await other.get(7, "p", "r") is None
     with pytest.raises(SpaceDroppedError):
         await other.commit(7, "p", changing(["r"], lambda *_: {"r": b"x"}))
@@ -315,11 +315,11 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
 
 
 async def test_locked_commit_that_the_database_undid_is_not_done(engine: PostgresEngine) -> None:
-    io = (await engine._started()).partitions._io
+    io = (await engine._ensure_started()).partitions._io
 
     def undone(state: PartitionState) -> tuple[PartitionChange | None, bool]:
         raise asyncpg.SerializationError
 
-    request = PartitionRead(Place(1, b"p", None), [b"r"])
+    request = PartitionRead(PartitionAddress(1, b"p", None), [b"r"])
     assert not await io.apply_locked(request, undone)
     assert await io.apply_locked(request, lambda _: (None, True))

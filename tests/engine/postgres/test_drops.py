@@ -143,7 +143,7 @@ async def test_the_background_looks_and_empties(open_engine: Open) -> None:
     execute(_AGE)
     looks = open_engine(drop_poll_seconds=0)
     await looks.start()
-    parts = await looks._started()
+    parts = await looks._ensure_started()
     while left(2) != (0, 0):
         assert not any(task.done() for task in parts.periodic.tasks)
         await parts.drops.look()
@@ -167,7 +167,7 @@ async def test_drops_are_read_while_a_large_space_is_emptied(
     execute(_AGE)
     await emptying.wait()
     await other.drop(3)
-    drops = (await one._started()).drops
+    drops = (await one._ensure_started()).drops
     async with asyncio.timeout(SECONDS_MAX):
         while 3 not in drops.closed:  # noqa: ASYNC110 - there is no event to wait for.
             await asyncio.sleep(0)
@@ -178,7 +178,7 @@ async def test_an_abandoned_engine_survives_the_database_being_away(
 ) -> None:
     engine = open_engine(drop_poll_seconds=0)
     await engine.start()
-    tasks = (await engine._started()).periodic.tasks
+    tasks = (await engine._ensure_started()).periodic.tasks
     asked = asyncio.Semaphore(0)
 
     async def away(*_: object, **__: object) -> object:

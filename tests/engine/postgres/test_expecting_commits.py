@@ -12,7 +12,7 @@ from lazulite.engine.postgres import partition_commit
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.partition_commit import KeptRow, KeptRowCache
 from lazulite.engine.postgres.partition_io import PartitionChange
-from lazulite.engine.postgres.sql_scripts import Place
+from lazulite.engine.postgres.sql_scripts import PartitionAddress
 
 from .conftest import SCRIPTS, Open
 
@@ -197,13 +197,13 @@ def test_few_and_small_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_commit, "PARTITIONS_MAX", 2)
     kept = KeptRowCache()
     for number in range(3):
-        kept.keep(Place(number, b"p", None), KeptRow(number, b"n", b""))
-    assert kept.take(Place(0, b"p", None), b"n") is None
-    assert kept.take(Place(1, b"p", None), b"m") is None
-    assert kept.take(Place(2, b"p", None), b"n") == KeptRow(2, b"n", b"")
-    assert kept.take(Place(2, b"p", None), b"n") is None
-    kept.keep(Place(3, b"p", None), KeptRow(3, b"n", bytes(partition_commit.VALUE_BYTES_MAX + 1)))
-    assert kept.take(Place(3, b"p", None), b"n") is None
+        kept.keep(PartitionAddress(number, b"p", None), KeptRow(number, b"n", b""))
+    assert kept.take(PartitionAddress(0, b"p", None), b"n") is None
+    assert kept.take(PartitionAddress(1, b"p", None), b"m") is None
+    assert kept.take(PartitionAddress(2, b"p", None), b"n") == KeptRow(2, b"n", b"")
+    assert kept.take(PartitionAddress(2, b"p", None), b"n") is None
+    kept.keep(PartitionAddress(3, b"p", None), KeptRow(3, b"n", bytes(partition_commit.VALUE_BYTES_MAX + 1)))
+    assert kept.take(PartitionAddress(3, b"p", None), b"n") is None
 
 
 async def test_processes_that_commit_at_once_agree(two: Two) -> None:

@@ -8,7 +8,7 @@ from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.partition_io import PartitionChange, ScriptIo
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.postgres.sql_scripts import Place, RowChange
+from lazulite.engine.postgres.sql_scripts import PartitionAddress, RowChange
 from tests.engine.postgres.conftest import Open, execute
 
 PARTITIONS = [b"%d" % number for number in range(9)]
@@ -17,7 +17,7 @@ VERSIONS = "SELECT partition_key, stamp FROM lazulite.partitions ORDER BY partit
 
 def change(partition: bytes, before: int, after: int) -> PartitionChange:
     rows = [RowChange(b"r", None, after, b"%d" % after)]
-    return PartitionChange(Place(1, partition, None), before, after, rows)
+    return PartitionChange(PartitionAddress(1, partition, None), before, after, rows)
 
 
 def sent_by(pool: Pool, found: Callable[[str, bytes], None]) -> None:

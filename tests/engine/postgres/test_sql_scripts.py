@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lazulite.engine.commit import Expect, Precondition
 from lazulite.engine.postgres.sql_scripts import (
-    Place,
+    PartitionAddress,
     RowChange,
     RowPrefix,
     RowWrite,
@@ -19,7 +19,7 @@ _LITERAL = re.compile(r"E'\\\\x(?:[0-9a-f]{2})*'|'{[0-9,]*}'|'{(?:(?:\"(?:[0-9a-
 _PLAIN = re.compile(r"[A-Za-z0-9_ ,;()\n]*")
 
 stamps = st.integers(0, 2**63 - 1)
-places = st.builds(Place, stamps, st.binary(), st.none() | st.binary())
+places = st.builds(PartitionAddress, stamps, st.binary(), st.none() | st.binary())
 changes = st.builds(RowChange, st.binary(), st.none() | st.binary(), stamps, st.none() | st.binary())
 many = st.lists(changes, max_size=40)
 """Few rows are written by a statement each, and many by one."""
@@ -34,7 +34,7 @@ beginnings = st.builds(RowPrefix, st.binary(), st.binary())
 
 @given(places, stamps, stamps, many, st.lists(beginnings))
 def test_no_text_of_a_caller_stands_in_a_batch(
-    place: Place, before: int, after: int, rows: list[RowChange], expected: list[RowPrefix]
+    place: PartitionAddress, before: int, after: int, rows: list[RowChange], expected: list[RowPrefix]
 ) -> None:
     assert is_ours(apply_script(place, before, after, rows, expected))
 
@@ -44,7 +44,7 @@ writes = st.builds(
 )
 
 
-def _of_one_partition(place: Place, rows: list[RowChange]) -> list[list[RowWrite]]:
+def _of_one_partition(place: PartitionAddress, rows: list[RowChange]) -> list[list[RowWrite]]:
     return [[RowWrite(place, row, Precondition(Expect.ABSENT)) for row in rows]]
 
 

@@ -7,7 +7,7 @@ import pytest
 from lazulite.engine.commit import Expect, Precondition
 from lazulite.engine.postgres import page_reads, scan, sql_scripts, sql_statements
 from lazulite.engine.postgres.sql_scripts import (
-    Place,
+    PartitionAddress,
     RowChange,
     RowPrefix,
     RowWrite,
@@ -84,7 +84,7 @@ FILL = (
     " SELECT 1, {partition}, convert_to(to_char(number, 'FM000000'), 'utf8'), 1, repeat('x', 200)::bytea"
     " FROM generate_series(1, {rows}) AS number"
 )
-_BIG = Place(1, b"big", None)
+_BIG = PartitionAddress(1, b"big", None)
 _TWO = [RowChange(key, None, 9, None) for key in (b"000007", b"019999")]
 _PRESENT = Precondition(Expect.PRESENT, timestamp=1)
 _DELETE = RowWrite(_BIG, _TWO[0], Precondition(Expect.PRESENT, deletes=True))

@@ -17,7 +17,7 @@ from tests.postgres.server import shared
 async def test_a_database_that_lets_nobody_in_is_unavailable(change: dict[str, str]) -> None:
     settings = PostgresSettings(dsn=urlsplit(shared().dsn())._replace(**change).geturl())
     engine = PostgresEngine(settings, system_clock)
-    for call in (engine.start(), engine.get(1, "p", "r"), schema.is_there(settings)):
+    for call in (engine.start(), engine.get(1, "p", "r"), schema.has_tables(settings)):
         with pytest.raises(EngineUnavailableError, match="cannot"):
             await call
     await engine.close()
@@ -39,9 +39,9 @@ async def test_a_silent_host_is_said_to_be_one() -> None:
 async def test_whether_there_are_tables_is_asked_without_making_them() -> None:
     with shared().database() as dsn:
         settings = PostgresSettings(dsn=dsn)
-        assert not await schema.is_there(settings)
-        assert not await schema.is_there(settings)
+        assert not await schema.has_tables(settings)
+        assert not await schema.has_tables(settings)
         engine = PostgresEngine(settings, system_clock)
         await engine.start()
         await engine.close()
-        assert await schema.is_there(settings)
+        assert await schema.has_tables(settings)

@@ -11,7 +11,7 @@ from lazulite.engine.postgres import sql_scripts
 from lazulite.engine.postgres.drops import DroppedSpaceCache
 from lazulite.engine.postgres.errors import CHECK_FAILED
 from lazulite.engine.postgres.pool import Pool
-from lazulite.engine.postgres.sql_scripts import Place
+from lazulite.engine.postgres.sql_scripts import PartitionAddress
 
 _run, _fetch, _fetch_each = Pool.run, Pool.fetch, Pool.fetch_each
 
@@ -85,7 +85,7 @@ def version_unchecked() -> None:
     """Write what was decided on a version of the partition that may be an old one, such as a kept one."""
     advance = sql_scripts._advance
 
-    def anyway(place: Place, version: int, statement: str, known: int) -> str:
+    def anyway(place: PartitionAddress, version: int, statement: str, known: int) -> str:
         return advance(place, version, "advance_below", 1 << 62 if statement == "advance_from" else known)
 
     vars(sql_scripts)["_advance"] = anyway

@@ -83,13 +83,13 @@ class ClusterHealth:
         shards: where partitions are.
 
     Attributes:
-        away: the addresses of the nodes that took no write at the last check.
+        failed_nodes: the addresses of the nodes that failed to write at the last check.
     """
 
     def __init__(self, pool: Pool, shards: ShardMap) -> None:
         self._pool = pool
         self._shards = shards
-        self.away: tuple[str, ...] = ()
+        self.failed_nodes: tuple[str, ...] = ()
 
     async def check_writable(self) -> None:
         """Return if one node takes writes.
@@ -102,7 +102,7 @@ class ClusterHealth:
         failures = [outcome for outcome in outcomes if outcome is not None]
         if len(failures) == len(outcomes):
             raise failures[0]
-        self.away = tuple(
+        self.failed_nodes = tuple(
             sorted(self._shards.address(node) for node, failed in zip(samples, outcomes, strict=True) if failed)
         )
 
@@ -127,7 +127,7 @@ class Components:
     def __init__(
         self, pool: Pool, timestamps: CommitTimestamps, kind: schema.DatabaseKind, settings: PostgresSettings
     ) -> None:
-        scripts = kind.scripts if settings.scripts is None else settings.scripts
+        scripts = kind.needs_scripts if settings.scripts is None else settings.scripts
         locks = PartitionLocks()
         seconds_max = settings.statement_seconds * _COMMIT_RATIO
         self.keys_first = kind.citus if settings.keys_first is None else settings.keys_first
@@ -143,7 +143,7 @@ class Components:
         io = ScriptIo(pool, self.shards) if scripts else StatementIo(pool)
         self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
         self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
-        contents = ContentWindows(pool, self.content_shards, unsynced=kind.settings and not kind.citus)
+        contents = ContentWindows(pool, self.content_shards, unsynced=kind.has_postgres_settings and not kind.citus)
         self.drops = DroppedSpaceCache(pool, contents.empty)
         self.contents = PostgresContents(pool, contents, self.drops)
         self.periodic = Periodic((self.drops.look, self.drops.reclaim_all), settings.drop_poll_seconds)

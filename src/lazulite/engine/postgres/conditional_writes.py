@@ -37,7 +37,7 @@ from lazulite.engine.postgres.pending_write import EvaluatedWrite, Outcome, Pend
 from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.pool import Argument, Pool
 from lazulite.engine.postgres.request_batcher import WEIGHT_MAX, RequestBatcher
-from lazulite.engine.postgres.sql_scripts import Place, RowChange, RowWrite, write_script
+from lazulite.engine.postgres.sql_scripts import PartitionAddress, RowChange, RowWrite, write_script
 from lazulite.engine.postgres.sql_statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
 
 _STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
@@ -213,10 +213,10 @@ class OptimisticCommits:
         self._writes = writes
         self._partitions = partitions
         self._scripts = scripts
-        self._read_rows: set[tuple[Place, bytes]] = set()
+        self._read_rows: set[tuple[PartitionAddress, bytes]] = set()
         """The rows whose write depends on a value that was read."""
 
-    async def commit(self, place: Place, commit: Commit[T]) -> Decision[T] | None:
+    async def commit(self, place: PartitionAddress, commit: Commit[T]) -> Decision[T] | None:
         """Return the decision that was written; None if nothing was, and `partition_commit` has to commit."""
         if commit.preconditions is None or len(commit.rows) != 1 or commit.kept is not None:
             return None
@@ -236,7 +236,7 @@ class OptimisticCommits:
             self._read_rows.discard(key)
 
     async def _write(
-        self, place: Place, row_key: bytes, commit: Commit[T], precondition: Precondition
+        self, place: PartitionAddress, row_key: bytes, commit: Commit[T], precondition: Precondition
     ) -> Decision[T] | None:
         if precondition.deletes and precondition.expects is not Expect.PRESENT:
             return None

@@ -1,20 +1,21 @@
 """The PostgreSQL engine: an `Engine` whose rows are in a database that speaks PostgreSQL's protocol.
 
-A commit takes the first path whose precondition it meets; if that path writes nothing, it takes the last one.
+A commit takes the first path whose condition it meets. If that path writes nothing, `partition_commit` reads the rows
+and decides again.
 
-    precondition                            path                                             round trips
+    condition                               path                                             round trips
     one row, with a precondition            `conditional_writes`: one statement              1
-    one row, with a precondition given its  `point_reads`, then `conditional_writes`         2
-    value; not with scripts
-    several rows, begin as expected, and    `partition_commit`: write if the partition's     1
-    one is kept                             version is still that of the kept row
-    several rows that may be absent; with   `partition_commit`: write if they are as         1
-    scripts                                 expected
-    none                                    `partition_commit`: read the partition's         2
+    one row, whose precondition is known    `point_reads`, then `conditional_writes`         2
+    once its value is read; without scripts
+    several rows, with preconditions; the   `partition_commit`: write if the partition's     1
+    kept row and the version are in memory  version is still that of the kept row
+    several rows, with preconditions that   `partition_commit`: write if they are as         1
+    allow absence; with scripts             expected
+    any other commit                        `partition_commit`: read the partition's         2
                                             version and rows, write if the version is
                                             still that one
-    none, and another process committed     `partition_commit` with a lock: begin, lock      5 an attempt
-    in between                              the version row, read, write, commit
+    the same, but another process           `partition_commit` with a lock: begin, lock      5 an attempt
+    committed since the read                the version row, read, write, commit
 
 `request_batcher` coalesces the requests of each path. With scripts (Citus, CockroachDB) it coalesces those of one node:
 writes of one row (`conditional_writes`), and changes of partitions (`partition_io`).
@@ -22,9 +23,9 @@ writes of one row (`conditional_writes`), and changes of partitions (`partition_
 Any number of processes share a database and know of each other only through it. Invariants beside those of
 `sql_statements`:
 
-1. The writes of a commit are one transaction: a statement, a script, or a transaction that locks the version row. The
-   database makes it durable before it answers and before it shows it, if synchronous commit is on. The engine checks
-   that setting when it starts.
+1. The writes of a commit are one transaction: a statement, a script, or a transaction that locks the version row.
+   With synchronous commit on, the database makes a transaction durable before it acknowledges the transaction or shows
+   its rows. The engine checks that setting when it starts.
 2. Commit timestamps grow in a partition over all processes, whatever their clocks say, because its version does.
 3. Reads go to the primary; each is one statement's snapshot, or one transaction's.
 4. If a connection is lost during a commit, the outcome is unknown, but the commit was made whole or not at all.
@@ -57,19 +58,19 @@ from lazulite.engine.postgres.keys import encode_text, index_key, long_key, text
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.scan import PageSlice, scan
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.postgres.sql_scripts import Place
+from lazulite.engine.postgres.sql_scripts import PartitionAddress
 from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
 
 T = TypeVar("T")
 
 
 class PostgresEngine:
-    """An `Engine` on a database. It connects when it is first used, or started.
+    """An `Engine` on a database. The engine connects in `start` or at its first call.
 
     Args:
         settings: how to reach the database.
         clock: the time now, for commit timestamps.
-        report: receives a line for people for each setting of the database that can lose acknowledged writes.
+        report: receives a message for each setting of the database that can lose acknowledged writes.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class PostgresEngine:
         self._starting = asyncio.Lock()
         self._closing = False
         self._calls = 0
-        self._answered = asyncio.Event()
+        self._idle = asyncio.Event()
 
     @property
     def name(self) -> str:
@@ -100,29 +101,29 @@ class PostgresEngine:
             StoreUnusableError: the tables are of another version, or the database would change keys and values.
             EngineUnavailableError: the database cannot be reached.
         """
-        await self._started()
+        await self._ensure_started()
 
-    async def _started(self) -> Components:
+    async def _ensure_started(self) -> Components:
         async with self._starting:
             if self._components is None:
-                components = await self._start()
+                components = await self._create_components()
                 components.periodic.start()
                 self._components = components
         return self._components
 
-    async def _start(self) -> Components:
+    async def _create_components(self) -> Components:
         with database_errors():
             async with self._pool.connection() as connection:
-                kind = self._kind = await schema.kind_of(connection)
+                kind = self._kind = await schema.detect_database_kind(connection)
                 await self._prepare(connection)
                 if kind.citus:
                     for warning in await server_settings.check_literals(connection, self._settings.connect_seconds):
                         self._report(warning)
                 await schema.open_schema(connection, kind)
-                if kind.scripts if self._settings.scripts is None else self._settings.scripts:
+                if kind.needs_scripts if self._settings.scripts is None else self._settings.scripts:
                     self._prepared = sql_scripts.PREPARE
                     await connection.execute(self._prepared)
-                for warning in await server_settings.check_durability(connection) if kind.settings else ():
+                for warning in await server_settings.check_durability(connection) if kind.has_postgres_settings else ():
                     self._report(warning)
                 if kind.citus:  # Last, as it may close the connection.
                     for warning in await server_settings.set_worker_plans(connection, self._settings.connect_seconds):
@@ -135,7 +136,7 @@ class PostgresEngine:
         return components
 
     async def _prepare(self, connection: Connection) -> None:
-        if self._kind is not None and self._kind.settings:
+        if self._kind is not None and self._kind.has_postgres_settings:
             # A little below this side's limit: a statement that the database ends costs no connection.
             session = SESSION.format(milliseconds=int(self._settings.statement_seconds * 900))
             await connection.execute(session if self._kind.citus else f"{session}; {PLANNED_ONCE}")
@@ -147,7 +148,7 @@ class PostgresEngine:
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """Return one row's value, see `Engine.get`."""
         self._check_open()
-        components = self._components or await self._started()
+        components = self._components or await self._ensure_started()
         if space in components.drops.closed:
             return None
         return await components.reads.get(space, text_index_key(partition), text_index_key(row))
@@ -161,7 +162,7 @@ class PostgresEngine:
     ) -> AsyncGenerator[PageSlice, None]:
         """Yield the rows of some ranges, see `Engine.scan`."""
         self._check_open()
-        components = self._components or await self._started()
+        components = self._components or await self._ensure_started()
         if space in components.drops.closed:
             return
         pages = scan(
@@ -178,9 +179,9 @@ class PostgresEngine:
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """Commit rows of one partition, see `Engine.commit`."""
         partition_key = encode_text(partition)
-        place = Place(space, index_key(partition_key), long_key(partition_key))
-        with self._call():
-            components = self._components or await self._started()
+        place = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
+        with self._track_call():
+            components = self._components or await self._ensure_started()
             if space in components.drops.closed:
                 raise SpaceDroppedError(f"space {space} was dropped")
             decision = await components.optimistic.commit(place, commit)
@@ -193,14 +194,14 @@ class PostgresEngine:
 
     async def drop(self, space: int) -> None:
         """Drop a space, see `Engine.drop`."""
-        with self._call():
-            components = self._components or await self._started()
+        with self._track_call():
+            components = self._components or await self._ensure_started()
             await components.drops.drop(space)
 
     async def check_writable(self) -> None:
         """Make one durable write, see `Engine.check_writable`."""
-        with self._call():
-            components = await self._started()
+        with self._track_call():
+            components = await self._ensure_started()
             self._timestamps.take()  # Raises if commits could have no timestamp.
             if components.health is not None:
                 await components.health.check_writable()
@@ -208,20 +209,20 @@ class PostgresEngine:
                 await self._pool.fetch(CHECK_WRITABLE)
 
     @property
-    def away(self) -> tuple[str, ...]:
-        """The addresses of the nodes of a cluster that took no write when the last `check_writable` passed."""
+    def failed_nodes(self) -> tuple[str, ...]:
+        """The addresses of the nodes of a cluster that failed to write when the last `check_writable` passed."""
         health = None if self._components is None else self._components.health
-        return () if health is None else health.away
+        return () if health is None else health.failed_nodes
 
     async def unix_seconds(self) -> float:
         """Return the database's time, in seconds since 1970."""
-        with self._call():
-            await self._started()
+        with self._track_call():
+            await self._ensure_started()
             return float((await self._pool.fetch(TIME))[0][0])
 
     async def reclaim(self) -> bool:
         """Empty a dropped space that is due, as the background task does; return whether there was one."""
-        return await (await self._started()).drops.reclaim()
+        return await (await self._ensure_started()).drops.reclaim()
 
     async def contents(self) -> PostgresContents:
         """Return the store of contents in the same database, to be closed before the engine.
@@ -229,7 +230,7 @@ class PostgresEngine:
         Raises:
             EngineError: as `start`.
         """
-        return (await self._started()).contents
+        return (await self._ensure_started()).contents
 
     # --- closing
 
@@ -238,7 +239,7 @@ class PostgresEngine:
             raise EngineUnavailableError("the store is closing")
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
+    def _track_call(self) -> Iterator[None]:
         """Count a call that `close` waits for."""
         self._check_open()
         self._calls += 1
@@ -247,13 +248,13 @@ class PostgresEngine:
         finally:
             self._calls -= 1
             if self._closing and not self._calls:
-                self._answered.set()
+                self._idle.set()
 
     async def close(self) -> None:
         """Close the store, see `Engine.close`. Commits are rejected from now on; those in flight are answered first."""
         self._closing = True
         if self._calls:
-            await self._answered.wait()
+            await self._idle.wait()
         async with self._starting:  # Or components that start now would never be closed.
             components = self._components
         if components is not None:

@@ -30,7 +30,7 @@ from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState, Write
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
 from lazulite.engine.postgres.pending_write import RowWrites
-from lazulite.engine.postgres.sql_scripts import Place, RowChange, RowPrefix, RowWrite
+from lazulite.engine.postgres.sql_scripts import PartitionAddress, RowChange, RowPrefix, RowWrite
 
 PARTITIONS_MAX = 4096
 VALUE_BYTES_MAX = 1024
@@ -61,12 +61,12 @@ class KeptRowCache:
     def __init__(self) -> None:
         self._kept: dict[Partition, KeptRow] = {}
 
-    def take(self, place: Place, row_key: bytes) -> KeptRow | None:
+    def take(self, place: PartitionAddress, row_key: bytes) -> KeptRow | None:
         """Forget what is kept of a partition; return it if it is this row."""
         kept = self._kept.pop((place.space, place.partition_key), None)
         return kept if kept is not None and kept.row_key == row_key else None
 
-    def keep(self, place: Place, kept: KeptRow) -> None:
+    def keep(self, place: PartitionAddress, kept: KeptRow) -> None:
         """Keep a row, if there is one and it is not too large."""
         if not kept.row_key or len(kept.value or b"") > VALUE_BYTES_MAX:
             return
@@ -130,7 +130,7 @@ class PartitionCommits:
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept = KeptRowCache()
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: PartitionAddress) -> bool:
         """Return whether commits of a partition are waiting or in flight."""
         return (place.space, place.partition_key) in self._waiting
 
@@ -140,7 +140,7 @@ class PartitionCommits:
             await asyncio.wait(list(self._tasks))
         await self._io.finished()
 
-    async def commit(self, place: Place, commit: Commit[T]) -> T | Needs[T]:
+    async def commit(self, place: PartitionAddress, commit: Commit[T]) -> T | Needs[T]:
         """Return the result of a commit, or what it needs; see `Engine.commit`."""
         answer: asyncio.Future[T | Needs[T]] = asyncio.get_running_loop().create_future()
         pending = _PendingCommit(commit, answer)
@@ -158,7 +158,7 @@ class PartitionCommits:
         finally:
             del answer, pending  # An error's traceback has this frame, which would refer to the error.
 
-    async def _commit_all(self, place: Place, partition: Partition) -> None:
+    async def _commit_all(self, place: PartitionAddress, partition: Partition) -> None:
         """Make the commits that wait for a partition, until none does."""
         waiting = self._waiting[partition]
         await self._locks.wait_and_acquire(partition)
@@ -172,7 +172,7 @@ class PartitionCommits:
             del self._waiting[partition]
             self._locks.release([partition])
 
-    async def _commit_and_answer(self, place: Place, commits: Sequence[_PendingCommit]) -> None:
+    async def _commit_and_answer(self, place: PartitionAddress, commits: Sequence[_PendingCommit]) -> None:
         outcomes: Sequence[_Outcome]
         try:
             async with asyncio.timeout(self._seconds_max):
@@ -189,7 +189,7 @@ class PartitionCommits:
             else:
                 commit.answer.set_result(outcome if isinstance(outcome, Needs) else outcome.result)
 
-    async def _commit(self, place: Place, commits: Sequence[_PendingCommit]) -> Sequence[_Outcome]:
+    async def _commit(self, place: PartitionAddress, commits: Sequence[_PendingCommit]) -> Sequence[_Outcome]:
         """Return the outcome of each commit."""
         kept_key = _kept_key(commits)
         kept = self._kept.take(place, kept_key)
@@ -215,7 +215,7 @@ class PartitionCommits:
         return outcomes
 
     def _decide_on(
-        self, place: Place, commits: Sequence[_PendingCommit], state: PartitionState
+        self, place: PartitionAddress, commits: Sequence[_PendingCommit], state: PartitionState
     ) -> tuple[PartitionChange | None, Sequence[_Outcome]]:
         """Decide commits on what was read; return their change (None: there is none), and their outcomes."""
         first = self._timestamps.take(len(commits), above=state.version)
@@ -224,7 +224,7 @@ class PartitionCommits:
         return change if changed else None, outcomes
 
     async def _commit_unread(
-        self, place: Place, commits: Sequence[_PendingCommit], kept: KeptRow
+        self, place: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow
     ) -> Sequence[_Outcome] | None:
         """Commit without a read; return None if nothing was written."""
         expected = [commit.expected() for commit in commits]
@@ -240,7 +240,7 @@ class PartitionCommits:
         return outcomes
 
     async def _commit_conditional(
-        self, write: Write, place: Place, commits: Sequence[_PendingCommit]
+        self, write: Write, place: PartitionAddress, commits: Sequence[_PendingCommit]
     ) -> Sequence[_Outcome] | None:
         """Commit on preconditions, without a read; return None if nothing was written."""
         expected = [commit.expected() for commit in commits]

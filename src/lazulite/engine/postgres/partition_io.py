@@ -12,7 +12,14 @@ from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.errors import CHECK_FAILED, RETRYABLE
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.request_batcher import RequestBatcher
-from lazulite.engine.postgres.sql_scripts import Place, RowChange, RowPrefix, RowWrite, apply_script, write_script
+from lazulite.engine.postgres.sql_scripts import (
+    PartitionAddress,
+    RowChange,
+    RowPrefix,
+    RowWrite,
+    apply_script,
+    write_script,
+)
 from lazulite.engine.postgres.sql_statements import APPLY, LOCK, READ, READ_ONE
 
 _BYTES_OF_A_ROW = 16 << 10
@@ -31,7 +38,7 @@ class PartitionState(NamedTuple):
 class PartitionRead(NamedTuple):
     """A request for a partition's version and some of its rows."""
 
-    place: Place
+    place: PartitionAddress
     row_keys: Sequence[bytes]
     """Index keys."""
 
@@ -39,7 +46,7 @@ class PartitionRead(NamedTuple):
 class PartitionChange(NamedTuple):
     """A change of a partition whose version is `before`; its version becomes `after`."""
 
-    place: Place
+    place: PartitionAddress
     before: int
     after: int
     rows: Sequence[RowChange]
@@ -170,7 +177,7 @@ class ScriptIo:
         """See `PartitionIo`."""
         return await self._run(write_script([writes], base), writes[0].place)
 
-    async def _run(self, script: str, place: Place) -> bool:
+    async def _run(self, script: str, place: PartitionAddress) -> bool:
         try:
             await self._pool.run(script, place.partition_key)
         except CHECK_FAILED:

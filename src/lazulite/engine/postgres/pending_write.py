@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from lazulite.engine.commit import Commit, Decision, Needs, Precondition
 from lazulite.engine.postgres.partition_locks import Partition
 from lazulite.engine.postgres.request_batcher import RETRY, Rejected, Retry, Row
-from lazulite.engine.postgres.sql_scripts import Place
+from lazulite.engine.postgres.sql_scripts import PartitionAddress
 
 _VALUES_BYTES = 4 << 20
 """A statement takes no more values from this size on, so that sending it never holds the event loop for long."""
@@ -23,7 +23,7 @@ Outcome: TypeAlias = Decision[Any] | Retry | Rejected | None
 class PendingWrite:
     """A commit of one row that waits for its statement."""
 
-    place: Place
+    place: PartitionAddress
     row_key: bytes
     long_row_key: bytes | None
     commit: Commit[Any]

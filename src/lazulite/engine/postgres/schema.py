@@ -8,13 +8,13 @@
     contents         a head for each content: its owner, its length once it is sealed, its state, and since when
     content_windows  its bytes: windows of at most 256 KiB, with the CRC-32 of each
 
-On Citus, rows and partitions are distributed by their partition key and colocated; the others are on every node, but
-for those of contents, which are distributed by the number of the content, so they are colocated.
+On Citus, `rows` and `partitions` are distributed by partition key and colocated. `contents` and `content_windows` are
+distributed by content number and colocated. `dropped` and `store` are reference tables.
 
-The tables of contents are added when a process first finds them missing. Older versions of this format know nothing of
-them. The state of a head is `open` while the content is written, `sealed` once it is durable, `kept` once a row refers
-to it, and `doomed` while it is deleted. Invariant: a window has a head. The foreign key rejects a window whose head was
-deleted meanwhile, and deletes the windows with their head.
+The tables of contents are added when a process first finds them missing. Older programs with the same format ignore
+these tables. The state of a head is `open` while the content is written, `sealed` once it is durable, `kept` once a row
+refers to it, and `doomed` while it is deleted. Invariant: a window has a head. The foreign key rejects a window whose
+head was deleted meanwhile, and deletes the windows with their head.
 """
 
 from collections.abc import Callable
@@ -56,10 +56,10 @@ CREATE TABLE lazulite.dropped (
 )
 """
 
-_TUNED = "ALTER TABLE lazulite.partitions SET (fillfactor = 70)"
+_SET_FILLFACTOR = "ALTER TABLE lazulite.partitions SET (fillfactor = 70)"
 """Free space on each page for the next tuple of a version row, so that an update changes no index."""
 
-_DISTRIBUTED = """
+_DISTRIBUTE_TABLES = """
 SELECT create_distributed_table('lazulite.rows', 'partition_key');
 SELECT create_distributed_table('lazulite.partitions', 'partition_key', colocate_with => 'lazulite.rows');
 SELECT create_reference_table('lazulite.dropped');
@@ -92,55 +92,55 @@ CREATE TABLE lazulite.content_windows (
 );
 CREATE INDEX undecided_contents ON lazulite.contents (since) WHERE state <> 'kept'
 """
-_CONTENT_TUNED = "ALTER TABLE lazulite.content_windows ALTER COLUMN data SET STORAGE EXTERNAL"
-"""Bytes of blobs are seldom compressible, and trying is slower than the disk."""
-_CONTENT_DISTRIBUTED = """
+_SET_CONTENT_STORAGE = "ALTER TABLE lazulite.content_windows ALTER COLUMN data SET STORAGE EXTERNAL"
+"""Bytes of blobs are seldom compressible, and compressing them takes longer than writing them."""
+_DISTRIBUTE_CONTENT_TABLES = """
 SELECT create_distributed_table('lazulite.contents', 'content', colocate_with => 'none');
 SELECT create_distributed_table('lazulite.content_windows', 'content', colocate_with => 'lazulite.contents')
 """
-_LINKED = """
+_ADD_WINDOW_FOREIGN_KEY = """
 ALTER TABLE lazulite.content_windows ADD CONSTRAINT windows_have_a_head
 FOREIGN KEY (space, content) REFERENCES lazulite.contents (space, content) ON DELETE CASCADE
 """
-_ARE_THERE = (
+_COUNT_CONTENT_TABLES = (
     "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'lazulite' AND table_name = 'contents'"
 )
 
 
 class DatabaseKind(NamedTuple):
-    """The kind of a database."""
+    """The product behind a connection, and what it supports."""
 
     version: str
     citus: bool
-    settings: bool
+    has_postgres_settings: bool
     """Whether it has PostgreSQL's session settings."""
 
     @property
-    def scripts(self) -> bool:
+    def needs_scripts(self) -> bool:
         """Whether changes must be sent as scripts."""
         return self.citus or "CockroachDB" in self.version
 
 
-async def kind_of(connection: Connection) -> DatabaseKind:
-    """Return the kind of a database."""
+async def detect_database_kind(connection: Connection) -> DatabaseKind:
+    """Return the kind of the database behind a connection."""
     version = await connection.fetchval("SELECT version()")
     citus = await connection.fetchval("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'citus'")
     return DatabaseKind(version, bool(citus), "CockroachDB" not in version)
 
 
 async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
-    """Create the tables if there are none.
+    """Create missing tables, and check their format.
 
     Raises:
         StoreUnusableError: the tables have another format.
     """
-    found = await _format(connection)
+    found = await _read_format(connection)
     if found is None:
         if kind.citus and await connection.fetchval(_LOCAL_GROUP):
             raise StoreUnusableError(
                 "the database has no tables yet, and only the coordinator of Citus can make them; start there first"
             )
-        found = await _make(connection, kind)
+        found = await _create_tables(connection, kind)
     if found > FORMAT:
         raise StoreUnusableError(
             f"the tables in the database are of format {found}, newer than this program knows ({FORMAT});"
@@ -151,10 +151,10 @@ async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
             f"the tables in the database are of format {found}, and this program needs {FORMAT}; once no older"
             " program serves from them, run lazulite upgrade --engine with the same database"
         )
-    await add_content_tables(connection, citus=kind.citus, tuned=kind.settings)
+    await add_content_tables(connection, citus=kind.citus, tuned=kind.has_postgres_settings)
 
 
-async def is_there(settings: PostgresSettings) -> bool:
+async def has_tables(settings: PostgresSettings) -> bool:
     """Return whether a database has tables of Lazulite, whatever their format.
 
     Raises:
@@ -163,7 +163,7 @@ async def is_there(settings: PostgresSettings) -> bool:
     with database_errors():
         connection = await PrimaryConnector(settings).connect()
         try:
-            return await _format(connection) is not None
+            return await _read_format(connection) is not None
         finally:
             await connection.close()
 
@@ -174,49 +174,49 @@ async def upgrade(
     """Upgrade the tables to this program's format; return the old and the new format.
 
     Args:
-        settings: of the database.
-        begin: called as each step begins, with the number of steps that are done, and that of all.
+        settings: how to reach the database.
+        begin: called before each step, with the number of finished steps and the total.
 
     Raises:
-        StoreUnusableError: there are none, or they have a newer format.
+        StoreUnusableError: the database has no tables of Lazulite, or they have a newer format.
         EngineUnavailableError: the database cannot be reached.
     """
     with database_errors():
         connection = await PrimaryConnector(settings).connect()
         try:
-            found = await _format(connection)
+            found = await _read_format(connection)
             if found is None:
                 raise StoreUnusableError("there are no tables of Lazulite in this database")
             if found > FORMAT:
-                await open_schema(connection, await kind_of(connection))
+                await open_schema(connection, await detect_database_kind(connection))
             for version in range(found, FORMAT):
                 begin(version - found, FORMAT - found)
                 async with connection.transaction():
                     await connection.execute(_UPGRADES[version])
-                    await _note(connection, version + 1)
+                    await _write_format(connection, version + 1)
             return found, FORMAT
         finally:
             await connection.close()
 
 
-async def _make(connection: Connection, kind: DatabaseKind) -> int:
+async def _create_tables(connection: Connection, kind: DatabaseKind) -> int:
     try:
         async with connection.transaction():
             await connection.execute(_TABLES)
-            if kind.settings:
-                await connection.execute(_TUNED)
+            if kind.has_postgres_settings:
+                await connection.execute(_SET_FILLFACTOR)
             if kind.citus:
-                await connection.execute(_DISTRIBUTED)
-            await _note(connection, FORMAT)
+                await connection.execute(_DISTRIBUTE_TABLES)
+            await _write_format(connection, FORMAT)
     except ALREADY_MADE:
         pass  # Another process was first; its transaction has ended, or this one would still wait for it.
-    found = await _format(connection)
+    found = await _read_format(connection)
     if found is None:
         raise StoreUnusableError("the database has a schema lazulite that is not Lazulite's")
     return found
 
 
-async def _format(connection: Connection) -> int | None:
+async def _read_format(connection: Connection) -> int | None:
     try:
         found = await connection.fetchval("SELECT value FROM lazulite.store WHERE name = 'format'")
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
@@ -224,7 +224,7 @@ async def _format(connection: Connection) -> int | None:
     return None if found is None else int(found)
 
 
-async def _note(connection: Connection, version: int) -> None:
+async def _write_format(connection: Connection, version: int) -> None:
     await connection.execute(
         "INSERT INTO lazulite.store (name, value) VALUES ('format', $1)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -233,22 +233,22 @@ async def _note(connection: Connection, version: int) -> None:
 
 
 async def add_content_tables(connection: Connection, *, citus: bool, tuned: bool) -> None:
-    """Create the tables, unless they are there.
+    """Create the tables of contents if they are missing.
 
     Args:
         connection: to a database that has the engine's tables.
         citus: whether they are distributed.
         tuned: whether the database has PostgreSQL's settings of storage.
     """
-    if await connection.fetchval(_ARE_THERE):
+    if await connection.fetchval(_COUNT_CONTENT_TABLES):
         return
     try:
         async with connection.transaction():
             await connection.execute(_CONTENT_TABLES)
             if tuned:
-                await connection.execute(_CONTENT_TUNED)
+                await connection.execute(_SET_CONTENT_STORAGE)
             if citus:
-                await connection.execute(_CONTENT_DISTRIBUTED)
-            await connection.execute(_LINKED)
+                await connection.execute(_DISTRIBUTE_CONTENT_TABLES)
+            await connection.execute(_ADD_WINDOW_FOREIGN_KEY)
     except ALREADY_MADE:
         pass  # Another process was first; its transaction has ended, or this one would still wait for it.

@@ -68,8 +68,8 @@ _FEW = 16
 """So many rows of a partition are written by a statement each."""
 
 
-class Place(NamedTuple):
-    """A partition."""
+class PartitionAddress(NamedTuple):
+    """The space and the keys of a partition."""
 
     space: int
     partition_key: bytes
@@ -91,7 +91,7 @@ class RowChange(NamedTuple):
 class RowWrite(NamedTuple):
     """A change of a row that must meet a precondition."""
 
-    place: Place
+    place: PartitionAddress
     change: RowChange
     precondition: Precondition
 
@@ -105,7 +105,7 @@ class RowPrefix(NamedTuple):
 
 
 def apply_script(
-    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix] = ()
+    place: PartitionAddress, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix] = ()
 ) -> str:
     """Return a script that changes rows of a partition if its version is `before` (0: there is none).
 
@@ -130,7 +130,7 @@ def write_script(shards: Sequence[Sequence[RowWrite]], base: int) -> str:
 
 
 def _applied(
-    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix]
+    place: PartitionAddress, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix]
 ) -> Iterator[str]:
     at = _at(place)
     yield _advance(place, after, "advance_from", before) if before else f"EXECUTE begin_version({at}, {after})"
@@ -141,7 +141,7 @@ def _applied(
 
 
 def _written(writes: Sequence[RowWrite], base: int) -> Iterator[str]:
-    by_place: dict[Place, list[RowWrite]] = {}
+    by_place: dict[PartitionAddress, list[RowWrite]] = {}
     for write in writes:
         by_place.setdefault(write.place, []).append(write)
     in_order = sorted(by_place.items(), key=lambda each: each[0][:2])  # So that no two scripts wait for each other.
@@ -151,7 +151,7 @@ def _written(writes: Sequence[RowWrite], base: int) -> Iterator[str]:
         yield from _written_at(place, some)
 
 
-def _written_at(place: Place, writes: Sequence[RowWrite]) -> Iterator[str]:
+def _written_at(place: PartitionAddress, writes: Sequence[RowWrite]) -> Iterator[str]:
     at = _at(place)
     for _, change, precondition in writes:
         if precondition.expects is Expect.PRESENT:
@@ -164,7 +164,7 @@ def _written_at(place: Place, writes: Sequence[RowWrite]) -> Iterator[str]:
         yield from _stored(verb, place, rows)
 
 
-def _advance(place: Place, version: int, statement: str, known: int) -> str:
+def _advance(place: PartitionAddress, version: int, statement: str, known: int) -> str:
     return f"EXECUTE {statement}({_at(place)}, {version}, {known})"
 
 
@@ -172,7 +172,7 @@ def _deleted(at: str, row_keys: Sequence[bytes]) -> Iterator[str]:
     return (f"EXECUTE delete_row({at}, {_bytea(row_key)})" for row_key in row_keys)
 
 
-def _stored(verb: str, place: Place, rows: Sequence[RowChange]) -> Iterator[str]:
+def _stored(verb: str, place: PartitionAddress, rows: Sequence[RowChange]) -> Iterator[str]:
     """Yield the statements that insert or replace rows of a partition."""
     at, long_partition_key = _at(place), _bytea(place.long_partition_key)
     if len(rows) <= _FEW:
@@ -194,7 +194,7 @@ def _stored(verb: str, place: Place, rows: Sequence[RowChange]) -> Iterator[str]
     yield f"EXECUTE {verb}_rows({at}, {', '.join(columns)})"
 
 
-def _at(place: Place) -> str:
+def _at(place: PartitionAddress) -> str:
     return f"{place.space}, {_bytea(place.partition_key)}"
 
 

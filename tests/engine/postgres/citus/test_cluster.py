@@ -23,7 +23,7 @@ from lazulite.engine.postgres import request_batcher, scan, server_settings, sql
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import (
-    Place,
+    PartitionAddress,
     RowChange,
     RowPrefix,
     RowWrite,
@@ -42,7 +42,7 @@ from tests.postgres.server import CITUS, SHARDS, Coordinator, Postgres, until
 pytestmark = pytest.mark.skipif(not CITUS, reason="LAZULITE_TEST_CITUS names no coordinator")
 
 WHOLE = KeyRange(("", ""), None)
-PLACE = Place(1, b"p", None)
+PLACE = PartitionAddress(1, b"p", None)
 CHANGES = [RowChange(b"r", None, 9, b"v"), RowChange(b"s", None, 9, None)]
 ABSENT = Precondition(Expect.ABSENT)
 PRESENT = Precondition(Expect.PRESENT, timestamp=8)
@@ -210,7 +210,7 @@ async def port_of(engine: PostgresEngine, partition: bytes) -> int:
 
 
 async def test_statements_on_one_node_are_sent_to_it(engine: PostgresEngine) -> None:
-    shards = (await engine._started()).shards
+    shards = (await engine._ensure_started()).shards
     for node, partition in shards.samples().items():
         assert shards.address(node).endswith(f":{await port_of(engine, partition)}")
     assert (await engine._pool.fetch("SELECT inet_server_port()"))[0][0] == Coordinator(CITUS).address[1]
@@ -221,7 +221,7 @@ LOST_COORDINATOR = "the coordinator was asked"
 
 async def test_so_are_those_on_a_content(engine: PostgresEngine, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the windows of a copy and for deletions, which take long."""
-    contents, components = await engine.contents(), await engine._started()
+    contents, components = await engine.contents(), await engine._ensure_started()
     await components.periodic.close()
     assert engine._pool._workers is not None
     engine._pool._workers.looked(math.inf)
@@ -247,7 +247,7 @@ async def test_so_are_those_on_a_content(engine: PostgresEngine, dsn: str, monke
 
 async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: PostgresEngine, dsn: str) -> None:
     """As long as this process does not know of that."""
-    components = await engine._started()
+    components = await engine._ensure_started()
     await components.periodic.close()
     partition = components.shards.samples()[1]
     for _ in range(8):  # By then, the session has kept the plans.
@@ -298,7 +298,7 @@ async def silenced(worker: Postgres) -> AsyncIterator[None]:
 async def test_a_silent_worker_takes_only_its_partitions_along(dsn: str) -> None:
     engine = PostgresEngine(PostgresSettings(dsn=dsn, node_seconds=0.5, statement_seconds=5), system_clock)
     await engine.start()
-    shards = (await engine._started()).shards
+    shards = (await engine._ensure_started()).shards
     partitions = {shards.address(node): key.decode() for node, key in shards.samples().items()}
     for partition in partitions.values():
         await engine.commit(1, partition, changing(["r"], lambda *_: {"r": b"x"}))
@@ -322,13 +322,13 @@ async def test_a_silent_worker_takes_only_its_partitions_along(dsn: str) -> None
             assert await engine.get(1, partition, "r") == b"x"
             await engine.commit(1, partition, WriteIf("s", b"y", Expect.ABSENT).commit())
         await engine.check_writable()
-        assert list(engine.away) == [address]
+        assert list(engine.failed_nodes) == [address]
         sessions = OURS.replace("current_database()", f"'{dsn.rpartition('/')[2]}'")
         assert Coordinator(CITUS).execute(sessions)[0][0] <= 2 * engine._settings.connections_max
     while await is_away(engine, away):
         continue
     await engine.check_writable()
-    assert not engine.away
+    assert not engine.failed_nodes
     assert len([part async for part in engine.scan(1, [WHOLE])]) > 0
     await engine.close()
 
