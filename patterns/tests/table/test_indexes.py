@@ -1,5 +1,6 @@
 """Tables with indexes, on the service."""
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +28,7 @@ from lazulite_patterns import (
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
-from lazulite_patterns.effects.tables import Write
+from lazulite_patterns.effects.tables import EntityKey, Write
 from lazulite_patterns.entities.conditions import Compared
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.keys import Ticks, decimal, exact_ticks, integer, literal, text, uuid
@@ -209,6 +210,24 @@ def test_a_value_is_unique(staff: Table[Person], ages: TableClient) -> None:
     staff.delete(ANN)
     staff.upsert(replace(CAT, email=ANN.email))
     assert [each.id for each in staff.by(email=ANN.email)] == [3]
+
+
+def test_an_error_tells_who_has_the_value(staff: Table[Person]) -> None:
+    staff.insert(ANN)
+    staff.insert(CAT)
+    with pytest.raises(NotUnique) as one:
+        staff.update(CAT, lambda each: replace(each, email=ANN.email))
+    assert str(one.value) == "Person.email: 'ann@contoso.com' is that of ('dept!Sales', '0001')"
+    assert (one.value.columns, one.value.values) == (("email",), (ANN.email,))
+    assert staff.get(one.value.owner) == ANN
+    with pytest.raises(NotUnique, match=r"^Person\.department, first: \('Sales', 'Ann'\) is that of ") as several:
+        staff.insert(replace(BOB, first="Ann"))
+    assert several.value.values == ("Sales", "Ann")
+    assert vars(pickle.loads(pickle.dumps(several.value))) == vars(several.value)
+    with pytest.raises(NotUnique) as both, staff.transaction() as partition:  # noqa: PT012 - as above
+        partition.insert(replace(BOB, id=8, email="x", first="a"))
+        partition.insert(replace(BOB, id=9, email="x", first="b"))
+    assert (both.value.values, both.value.owner) == (("x",), EntityKey(SALES, "0008"))
 
 
 def crashing(staff: Table[Person], ages: TableClient, ambient: Ambient) -> Table[Person]:

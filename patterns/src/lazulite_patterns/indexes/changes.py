@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.indexes.entries import NO_INTENT, EntriesOf, Entry, contents, pointing_to
-from lazulite_patterns.indexes.errors import NotUnique
+from lazulite_patterns.indexes.errors import NotUniqueOf
 from lazulite_patterns.outcomes.ring import BIRTH, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 
@@ -54,6 +54,12 @@ class Changed(NamedTuple):
         operation = Operation(Kind.REPLACE, self.key, {**kept, **born}, self.base.etag)
         return Planned(operation, Ring.of(self.base.properties))
 
+    def having(self, entry: Entry) -> Properties:
+        """Return the properties with which the entity has an entry: those after the commit, or those before."""
+        if self.properties is not None and entry in self.new:
+            return self.properties
+        return {} if self.base is None else self.base.properties
+
     @property
     def deferred(self) -> frozenset[Entry]:
         """The entries before and after that a worker writes; none if they stay as they are."""
@@ -87,18 +93,23 @@ class Entries(NamedTuple):
     rewritten: list[tuple[Entry, EntityKey]]
 
     @classmethod
-    def of(cls, changes: list[Changed]) -> "Entries":
+    def of(cls, changes: list[Changed], not_unique: NotUniqueOf) -> "Entries":
         """Return the entries before and after some changes.
+
+        Args:
+            changes: of the entities of a commit.
+            not_unique: what makes the error.
 
         Raises:
             NotUnique: two of the entities have the same unique entry.
         """
         found: tuple[dict[Entry, EntityKey], dict[Entry, EntityKey]] = ({}, {})
+        rows = {each.key: each for each in changes}
         for each in changes:
             for into, entries in zip(found, (each.old, each.new), strict=True):
                 for entry in entries:
                     if into.setdefault(entry, each.key) != each.key:
-                        raise NotUnique(f"{into[entry]} and {each.key} both have {entry.key}")
+                        raise not_unique(entry, into[entry], rows[into[entry]].having(entry))
         return cls(*found, [(entry, each.key) for each in changes for entry in each.rewritten])
 
     @property

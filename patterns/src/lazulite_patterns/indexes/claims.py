@@ -30,7 +30,7 @@ from lazulite_patterns.indexes.entries import (
     targets,
     without,
 )
-from lazulite_patterns.indexes.errors import Busy, NotUnique
+from lazulite_patterns.indexes.errors import Busy, NotUniqueOf, not_unique
 from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import Policy, begin, read
@@ -49,12 +49,14 @@ class Claims:
         entries: returns the entries of an entity, from its properties.
         policy: of each request.
         queue: the name of the queue whose workers write eventual entries.
+        not_unique: returns the error for a unique entry that another entity has.
     """
 
     table: str
     entries: EntriesOf
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
     queue: str = ""
+    not_unique: NotUniqueOf = not_unique
 
     def find(self, entry: Entry) -> Protocol[Stored | None]:
         """Return the entity of an entry; None if there is none, or if the entity has another entry now."""
@@ -189,7 +191,7 @@ class Claims:
         for other in others:
             found = yield from self._read(Entry(self.table, other))
             if found is not None and entry in self.entries(found.properties):
-                raise NotUnique(f"{other} has {entry.key}")
+                raise self.not_unique(entry, other, found.properties)
         if not free:
             raise Busy(f"{others[-1]} may be about to have {entry.key}")
 

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 from azure.data.tables import EdmType, EntityProperty
 
 from lazulite_patterns.effects.tables import EntityKey, Properties
+from lazulite_patterns.entities.columns import Column
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.indexes import Index, Listing
 from lazulite_patterns.entities.schema import Schema
 from lazulite_patterns.indexes import list_blobs
 from lazulite_patterns.indexes.entries import ENTRY, Entry, digest
+from lazulite_patterns.indexes.errors import NotUnique
 from lazulite_patterns.keys import components as key_components
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
 from lazulite_patterns.keys.components import Component
@@ -96,6 +98,17 @@ class BoundIndex:
         if found.container and len(list_blobs.name(found.table, text)) > list_blobs.NAME_MAX:
             raise EntityValueError(f"index {self.index.name}: the value is too long for the name of a blob")
         return found
+
+    def not_unique(self, owner: EntityKey, properties: Properties) -> NotUnique:
+        """Return the error for a value that an entity has already. The index of an encrypted property is rejected."""
+        values = self._values(owner, properties) or {}
+        columns, first = tuple(values), self.index.fields[0][0]
+        own = self.schema.cls
+        # The value is unique over all classes that inherit the column.
+        cls = next((each for each in reversed(own.__mro__) if isinstance(getattr(each, first, None), Column)), own)
+        shown = values[first] if len(values) == 1 else tuple(values.values())
+        text = f"{cls.__name__}.{', '.join(columns)}: {shown!r} is that of {tuple(owner)}"
+        return NotUnique(text, columns, tuple(values.values()), owner)
 
     def place(self, values: Sequence[object], *, prefix: bool, partition_key: str | None) -> Place:
         """Return where the entries of some values are.

@@ -117,7 +117,7 @@ class PointerIndex(Claims):
                 return Written(("",) * len(rows), own.operation_id)
             each = [Changed.of(self.entries, key, row, changes[key](row)) for key, row in rows.items()]
             try:
-                return (yield from self._changed(each, Entries.of(each), joined))
+                return (yield from self._changed(each, Entries.of(each, self.not_unique), joined))
             except (NotUnique, Busy):
                 yield from self._retract(each, own)
                 raise

@@ -15,6 +15,7 @@ from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import ENTRY, Entry, outside
+from lazulite_patterns.indexes.errors import NotUnique
 from lazulite_patterns.indexes.index import BoundIndex, Place, bound, entry_or_none, obstacle
 from lazulite_patterns.indexes.lookup import Copies, Hits, copies, hits
 from lazulite_patterns.indexes.pointers import Change, PointerIndex
@@ -42,7 +43,7 @@ class IndexedSession(Session[E]):
     @cached_property
     def pointers(self) -> PointerIndex:
         """The protocol of entries."""
-        return PointerIndex(self.name, self.entries, self.policy, self.queue or "")
+        return PointerIndex(self.name, self.entries, self.policy, self.queue or "", self._not_unique)
 
     @property
     def hidden(self) -> tuple[Filter, ...]:
@@ -62,6 +63,11 @@ class IndexedSession(Session[E]):
         key = EntityKey(str(properties["PartitionKey"]), str(properties["RowKey"]))
         found = (entry_or_none(each, key, properties) for each in self.indexes)
         return frozenset(each for each in found if each is not None)
+
+    def _not_unique(self, entry: Entry, owner: EntityKey, properties: Properties) -> NotUnique:
+        """Return the error for a unique entry that an entity has."""
+        index = next(each for each in self.indexes if entry_or_none(each, owner, properties) == entry)
+        return index.not_unique(owner, properties)
 
     def fitting(self, planned: Planned) -> Planned:
         """Return a write whose entity has room for the id of its insert, too."""
