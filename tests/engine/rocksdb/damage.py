@@ -16,6 +16,7 @@ VALUE_BYTES = 400
 _FILL = f"""
 import asyncio, os, sys
 from pathlib import Path
+from lazulite.engine.commit import changing
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 
@@ -23,7 +24,7 @@ async def fill(path, start, space):
     engine = RocksEngine.open(path, system_clock)
     for number in range(start, start + {GENERATIONS}):
         value = random_bytes(number)
-        await engine.commit(space, "p", [f"{{number:04}}"], lambda current, stamp: {{f"{{number:04}}": value}})
+        await engine.commit(space, "p", changing([f"{{number:04}}"], lambda current, stamp: {{f"{{number:04}}": value}}))
     return engine
 
 def random_bytes(number):

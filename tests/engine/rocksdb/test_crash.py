@@ -17,6 +17,7 @@ ROWS = 5
 LOAD = f"""
 import asyncio, os, sys
 from pathlib import Path
+from lazulite.engine.commit import changing
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 
@@ -24,7 +25,7 @@ async def load(engine, worker, start):
     names = [f"{{n}}" for n in range({ROWS})]
     for number in range(start, 10**9):
         value = b"%d " % number + bytes(200)
-        await engine.commit(1, f"w{{worker}}", names, lambda current, stamp: dict.fromkeys(names, value))
+        await engine.commit(1, f"w{{worker}}", changing(names, lambda current, stamp: dict.fromkeys(names, value)))
         os.write(1, b"%d %d\\n" % (worker, number))
 
 async def main():

@@ -25,12 +25,13 @@ DISKS = 40
 FIRST_COMMIT = """
 import asyncio, os, sys
 from pathlib import Path
+from lazulite.engine.commit import changing
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 
 async def main():
     engine = RocksEngine.open(Path(sys.argv[1]), system_clock)
-    await engine.commit(1, "partition", ["row"], lambda current, timestamp: {"row": bytes(1500)})
+    await engine.commit(1, "partition", changing(["row"], lambda current, timestamp: {"row": bytes(1500)}))
     os._exit(0)
 
 asyncio.run(main())
