@@ -24,7 +24,8 @@ async def fill(path, start, space):
     engine = RocksEngine.open(path, system_clock)
     for number in range(start, start + {GENERATIONS}):
         value = random_bytes(number)
-        await engine.commit(space, "p", changing([f"{{number:04}}"], lambda current, stamp: {{f"{{number:04}}": value}}))
+        row = f"{{number:04}}"
+        await engine.commit(space, "p", changing([row], lambda current, stamp, row=row, value=value: {{row: value}}))
     return engine
 
 def random_bytes(number):
