@@ -1,6 +1,7 @@
 """A move ends with the entity in the target alone, whatever fails in between: in memory and on a service."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -10,15 +11,17 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
-from lazulite_patterns import Column, Index, column, entity, partition, row
+from lazulite_patterns import Column, Index, column, entity, index, partition, row, unique
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
+from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.tables import Batch, EntityKey, Stored
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.outcomes import Absent, Conflict, Policy
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Move
@@ -182,6 +185,48 @@ def test_a_move_converts(table_client: TableClient, target_client: TableClient, 
         tasks.drain()
     assert former.get(EntityKey("2014", "1")) == Former("2014", "1", "a@b")
     assert current.get(EntityKey("Sales", "1")) is None
+
+
+@entity
+class Account:
+    department: Column[str] = partition()
+    id: Column[str] = row()
+    name: Column[str] = index()
+    email: Column[str | None] = unique(default=None)
+
+
+def transfer(client: TableClient) -> tuple[Table[Account], Move[Account]]:
+    table = Table(client, Account)
+    return table, Move("transfer", source=table, target=table, convert=lambda each: replace(each, department="Law"))
+
+
+def test_a_unique_value_does_not_move_within_its_table(table_client: TableClient, queue_client: QueueClient) -> None:
+    accounts, move = transfer(table_client)
+    jones = Account("Sales", "1", "Jones", "a@b")
+    accounts.insert(jones)
+    before = sorted(each["RowKey"] for each in table_client.list_entities())
+    with (
+        Tasks(queue_client, [move]) as tasks,
+        pytest.raises(EntityValueError, match=r"Account\.email is unique: Move within one table cannot keep it"),
+    ):
+        tasks.start(move, jones)
+    assert sorted(each["RowKey"] for each in table_client.list_entities()) == before, "nothing was written"
+    assert "_Moving" not in table_client.get_entity("Sales", "1")
+    assert queue_client.peek_messages() == []
+
+
+def test_an_entity_without_a_unique_value_moves_within_its_table(
+    table_client: TableClient, queue_client: QueueClient
+) -> None:
+    accounts, move = transfer(table_client)
+    accounts.insert(Account("Sales", "1", "Jones"))
+    with Tasks(queue_client, [move]) as tasks:
+        tasks.start(move, EntityKey("Sales", "1"))
+        tasks.drain()
+    assert accounts.by(name="Jones").one() == Account("Law", "1", "Jones")
+    accounts.update(EntityKey("Law", "1"), lambda each: replace(each, email="a@b"))
+    assert accounts.by(email="a@b").one().department == "Law"
+    assert list(audit(accounts)) == []
 
 
 async def test_an_asynchronous_move(

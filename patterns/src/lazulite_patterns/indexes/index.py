@@ -51,6 +51,11 @@ class BoundIndex:
         return frozenset(each.name for each in self.schema.shape.properties if each.field.name in names)
 
     @property
+    def columns(self) -> str:
+        """Its columns, as messages name them."""
+        return f"{self.schema.cls.__name__}.{', '.join(name for name, _ in self.index.fields)}"
+
+    @property
     def copied(self) -> tuple[str, ...]:
         """The names of the properties that entries copy."""
         stored = {each.field.name: each.name for each in self.schema.shape.properties}

@@ -25,7 +25,7 @@ from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.outcomes.ring import BIRTH, NO_ID, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written
-from lazulite_patterns.table.session import OnError, Session, indexes_of, kinds_of
+from lazulite_patterns.table.session import OnError, Session, indexes_of, key_of, kinds_of
 
 E = TypeVar("E")
 
@@ -68,6 +68,13 @@ class IndexedSession(Session[E]):
         """Return the error for a unique entry that an entity has."""
         index = next(each for each in self.indexes if entry_or_none(each, owner, properties) == entry)
         return index.not_unique(owner, properties)
+
+    def claims(self, properties: Properties) -> dict[Entry, str]:
+        """Return the entries that no other entity may have, each with the columns that it is of."""
+        key = key_of(properties)
+        unique = [each for each in self.indexes if each.index.unique]
+        found = ((entry_or_none(each, key, properties), each.columns) for each in unique)
+        return {entry: columns for entry, columns in found if entry is not None}
 
     def fitting(self, planned: Planned) -> Planned:
         """Return a write whose entity has room for the id of its insert, too."""

@@ -8,7 +8,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar, cast
 
 from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.effect import Protocol
-from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
@@ -16,6 +16,7 @@ from lazulite_patterns.entities.indexes import Index
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.entities.rows_read import attach_row, stored_of
 from lazulite_patterns.filters import Filter, in_range
+from lazulite_patterns.indexes.entries import Entry
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
@@ -68,6 +69,10 @@ class Session(Generic[E]):
         """Return what an audit examines."""
         outbox = [OutboxCheck(self.name, self.policy)] if self.outbox else []
         return [RowCheck(self.name, self.kinds, self.hidden), *outbox]
+
+    def claims(self, properties: Properties) -> dict[Entry, str]:  # noqa: ARG002
+        """Return the entries that no other entity may have, each with the columns that it is of."""
+        return {}
 
     def get(self, key: E | EntityKey) -> Protocol[E | None]:
         """Read an entity; None if it is absent."""

@@ -35,6 +35,7 @@ from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
+from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.rows_read import stored_of
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, OutcomeUnknown
@@ -108,6 +109,7 @@ class Move(Task[E | EntityKey]):
         Raises:
             Absent: there is none.
             Conflict: the entity was read, and has been changed since; or another move of it is under way.
+            EntityValueError: both tables are the same, and the copy would have a unique value of the entity.
         """
         key = self._source.key(argument)
         known = None if isinstance(argument, EntityKey) else stored_of(argument)
@@ -158,7 +160,9 @@ class Move(Task[E | EntityKey]):
         if found is not None and found.move != self.name:
             raise Conflict(f"{base.key}: the move {found.move} is under way")
         if found is None:
-            home = key_of(self._copy(base)).partition_key
+            copy = self._copy(base)
+            self._check_claims(base, copy)
+            home = key_of(copy).partition_key
             found = Mark(self.name, (yield from perform(NewId())), home)
             yield from self._mark(base, found)
             return found
@@ -166,6 +170,15 @@ class Move(Task[E | EntityKey]):
         if now is None or now.etag != base.etag:
             raise Conflict(f"{base.key} was changed")
         return found
+
+    def _check_claims(self, base: Stored, copy: Properties) -> None:
+        """Reject a copy with a unique entry of its source: an entry has one entity, and a move has two for a time."""
+        if self._source.name != self._target.name:
+            return
+        theirs = self._target.claims(copy)
+        for entry, columns in self._source.claims(base.properties).items():
+            if entry in theirs:
+                raise EntityValueError(f"{columns} is unique: Move within one table cannot keep it")
 
     def _mark(self, base: Stored, mark: Mark) -> Protocol[None]:
         operation = Operation(Kind.MERGE, base.key, {MOVING: mark.text}, base.etag)
