@@ -1,11 +1,12 @@
 """Messages are handled at least once, renewed meanwhile, and end in the poison queue if they fail."""
 
 import asyncio
+import re
 import threading
 from base64 import b64decode
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
@@ -177,6 +178,24 @@ def test_a_message_is_delivered_again_until_it_fails_too_often() -> None:
         assert len(simulation.world.messages("q-poison")) == (delivery == 3)
         simulation.now_seconds += 31
     assert simulation.run(work.drain(30, 1)) == 0
+
+
+def test_the_log_of_a_failed_delivery_names_task_queue_and_limit(caplog: pytest.LogCaptureFixture) -> None:
+    simulation, work = simulated(Calling(fail), 3)
+    simulation.run(work.start(work.tasks["call"], 7))
+    simulation.run(work.send(TaskMessage("other", "its-id", None)))
+    simulation.run(perform(Send("q", "damaged")))
+    assert simulation.run(work.drain(30, 1)) == 3, "deliveries that fail count"
+    assert [re.sub(r"message \S+,", "message …,", each) for each in caplog.messages] == [
+        "task call, queue q, message …, delivery 1 of 3: ValueError: no",
+        "task other, queue q, message …, delivery 1 of 3: MessageFormatError: there is no task other",
+        "task unknown, queue q, message …, delivery 1 of 3: MessageFormatError: no message of a task: 'damaged'",
+    ]
+
+
+def test_what_is_no_task_is_not_started(queue_client: QueueClient) -> None:
+    with Tasks(queue_client) as tasks, pytest.raises(TypeError, match="is no task"):
+        tasks.start(cast(Task[int], print), 1)
 
 
 def test_a_message_whose_workers_crash_goes_to_the_poison_queue_untried() -> None:

@@ -92,8 +92,11 @@ class TaskQueue:
         """Begin a task and send its message; return its id.
 
         Raises:
+            TypeError: it is no task.
             OutcomeUnknown: whether the message was sent is not known. The task may be run.
         """
+        if not isinstance(task, Task):
+            raise TypeError(f"{task!r} is no task: `tasks.task(name)` makes one of a function")
         message = yield from task.begin(argument)
         if self.claims is None or len(message.json) <= TEXT_BYTES_MAX:
             yield from self.send(message)
@@ -148,7 +151,7 @@ class TaskQueue:
                 )
             except Exception as error:  # noqa: BLE001 - whatever a task does, its worker goes on
                 failed = error
-                _log.warning("message %s, delivery %s: %r", received.id, received.dequeue_count, error)
+                self._log_failure(received, error)
         if failed is not None and received.dequeue_count < self.max_dequeue:
             return
         attempts = yield from begin(self.policy)
@@ -189,6 +192,15 @@ class TaskQueue:
         while (yield from self.handle_next(visibility_seconds)):
             count += 1
         return count
+
+    def _log_failure(self, received: Message, error: Exception) -> None:
+        try:
+            task = TaskMessage.of(received.text).task
+        except MessageFormatError:
+            task = "unknown"
+        times = f"{received.dequeue_count} of {self.max_dequeue}"
+        place = (task, self.queue, received.id, times)
+        _log.warning("task %s, queue %s, message %s, delivery %s: %s: %s", *place, type(error).__name__, error)
 
     def _run_task(self, received: Message) -> Protocol[None]:
         message = TaskMessage.of(received.text)

@@ -114,6 +114,7 @@ class Tasks:
         """Begin a task and send its message; return its id.
 
         Raises:
+            TypeError: it is no task.
             OutcomeUnknown: whether the message was sent is not known. The task may be run.
             MessageTooLargeError: the message exceeds 48 KiB and there is no container, or 64 MiB.
         """
@@ -169,7 +170,10 @@ class Tasks:
         self._driver.run(self._task_queue.work(visibility, workers, idle_seconds, stop))
 
     def drain(self, *, visibility: int = 30, workers: int = 1) -> int:
-        """Handle messages until none is visible; return their number. Arguments and errors are those of `work`."""
+        """Handle messages until none is visible. Arguments and errors are those of `work`.
+
+        Return the number of deliveries. Those whose task failed count, too.
+        """
         return self._driver.run(self._task_queue.drain(visibility, workers))
 
     def _add(self, task: Task[Any]) -> None:
