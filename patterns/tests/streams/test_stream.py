@@ -16,8 +16,11 @@ from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.keys import literal, text
 from lazulite_patterns.outcomes import Conflict
 from lazulite_patterns.streams import AppendTooLarge, Event, Recorded, Stream, WrongVersion, checks
+from lazulite_patterns.streams.protocol import StreamProtocol
 from lazulite_patterns.table.transaction import Transaction
 from lazulite_patterns_simulation import Fault, FaultAt
+
+from ..short_pages import ShortPages
 
 
 @entity
@@ -100,6 +103,36 @@ def test_writers_at_one_time_leave_no_gap(table_client: TableClient) -> None:
     assert stream.find("absent") is None
 
 
+def test_the_latest_events_are_newest_first(table_client: TableClient) -> None:
+    stream = Stream(table_client, "s")
+    assert stream.latest(3) == []
+    for _ in range(5):
+        stream.append([Event(), Event()])
+    pages = [stream.latest(4), stream.latest(4, before=7), stream.latest(4, before=3), stream.latest(4, before=1)]
+    assert [[each.version for each in page] for page in pages] == [[10, 9, 8, 7], [6, 5, 4, 3], [2, 1], []]
+    assert [each.version for each in stream.latest(2, before=99)] == [10, 9]
+    assert stream.latest(0) == []
+
+
+def test_the_latest_events_are_read_in_pages_that_may_be_short() -> None:
+    protocol = StreamProtocol("t", "s")
+    simulation = ShortPages([0, 2])
+    for _ in range(5):
+        simulation.run(protocol.append([Event()]))
+    assert [each.version for each in simulation.run(protocol.latest(4, None))] == [5, 4, 3, 2]
+    before = simulation.pages
+    assert [each.version for each in simulation.run(protocol.latest(1, 2))] == [1]
+    assert simulation.pages - before <= 3, "no more is read than asked for"
+
+
+def test_the_latest_events_of_a_damaged_stream(table_client: TableClient) -> None:
+    stream = Stream(table_client, "s")
+    for _ in range(5):
+        stream.append([Event()])
+    table_client.delete_entity("s", "SS-SE-0000000002")
+    assert [each.version for each in stream.latest(3, before=4)] == [3, 1]
+
+
 def test_4_mib_raise_before_sending(table_client: TableClient) -> None:
     stream = Stream(table_client, "s")
     large = {f"B{number}": bytes(65_536) for number in range(15)}
@@ -116,6 +149,7 @@ async def test_an_asynchronous_stream(connection_string: str, table_client: Tabl
         assert await stream.append([Event({"N": 1}, "a")], expected=0) == 1
         assert await stream.append([Event({"N": 1}, "a")], expected=0) == 1
         assert [each.properties async for each in stream.read()] == [{"N": 1}]
+        assert [each.version for each in await stream.latest(2)] == [1]
         assert await stream.find("a") == 1
 
 

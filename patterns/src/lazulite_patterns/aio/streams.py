@@ -118,6 +118,10 @@ class Stream(Generic[E]):
             if (go_on := found.continuation) is None:
                 return
 
+    async def latest(self, count: int, *, before: int | None = None) -> list[Recorded]:
+        """Return the last events, newest first; with `before` only those of versions below it."""
+        return await self.driver.run(self._protocol.latest(count, before))
+
     async def find(self, event_id: str) -> int | None:
         """Return the version of the event with an id; None if there is none."""
         return await self.driver.run(self._protocol.find(event_id))

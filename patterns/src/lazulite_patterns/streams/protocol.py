@@ -38,6 +38,7 @@ from lazulite_patterns.streams.layout import (
 )
 
 OPERATIONS_MAX = 100
+_TOP_MAX = 1000
 _TOO_LARGE = 413
 Projections = Callable[[int], Sequence[Planned]]
 """The writes of an append beside its events, from the version of its first event. It may be called several times."""
@@ -180,6 +181,22 @@ class StreamProtocol:
         effect = Page(self.table, condition, top=top, continuation=go_on)
         found = yield from read(effect, (yield from begin(self.policy)))
         return Slice(tuple(map(recorded, found.entities)), found.continuation)
+
+    def latest(self, count: int, before: int | None) -> Protocol[list[Recorded]]:
+        """Read the last events, or the last ones before a version, newest first."""
+        last = yield from self.version()
+        if before is not None:
+            last = min(last, before - 1)
+        first = max(1, last - count + 1)
+        found: list[Recorded] = []
+        go_on: Continuation | None = None
+        while (left := last - first + 1 - len(found)) > 0:
+            page = yield from self.page(first, min(left, _TOP_MAX), go_on)
+            found += page.events
+            if (go_on := page.continuation) is None:
+                break
+        # Where another program damaged the stream, there are events after the last one in place of the absent ones.
+        return [each for each in reversed(found) if each.version <= last]
 
     def _repeated(self, events: Sequence[Event], otherwise: Exception) -> Protocol[int]:
         """Return the version of the last event if all are in the stream, one after the other; else raise an error."""

@@ -118,6 +118,10 @@ class Stream(Generic[E]):
             if (go_on := found.continuation) is None:
                 return
 
+    def latest(self, count: int, *, before: int | None = None) -> list[Recorded]:
+        """Return the last events, newest first; with `before` only those of versions below it."""
+        return self.driver.run(self._protocol.latest(count, before))
+
     def find(self, event_id: str) -> int | None:
         """Return the version of the event with an id; None if there is none."""
         return self.driver.run(self._protocol.find(event_id))
