@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # What `_MODULES` says, for type checkers.
     from lazulite_patterns.auditing.run import audit
     from lazulite_patterns.checkpoints import Checkpoint, FileCheckpoint
     from lazulite_patterns.effects.errors import Rejected
-    from lazulite_patterns.effects.tables import EntityKey
+    from lazulite_patterns.effects.tables import EntityKey, Stored
     from lazulite_patterns.encryption.cells import Cipher
     from lazulite_patterns.encryption.errors import Undecryptable
     from lazulite_patterns.encryption.keyring import KeyRing, WrappingKey
@@ -158,6 +158,7 @@ __all__ = [
     "Series",
     "SideEffect",
     "Step",
+    "Stored",
     "Stream",
     "Table",
     "Tail",
@@ -206,7 +207,7 @@ _MODULES = {
     "auditing.run": "audit",
     "checkpoints": "Checkpoint FileCheckpoint",
     "effects.errors": "Rejected",
-    "effects.tables": "EntityKey",
+    "effects.tables": "EntityKey Stored",
     "encryption.cells": "Cipher",
     "encryption.errors": "Undecryptable",
     "encryption.keyring": "KeyRing WrappingKey",
