@@ -8,6 +8,7 @@ from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.data.tables.aio import TableClient, TableServiceClient
 
+from lazulite_patterns.effects.sdk import check_clients
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.indexes import Index
 
@@ -98,7 +99,12 @@ class ByKind(NamedTuple):
 
 
 def by_kind(clients: Sequence[Client]) -> ByKind:
-    """Return clients by their kinds and names."""
+    """Return clients by their kinds and names.
+
+    Raises:
+        TypeError: a client is not asynchronous.
+    """
+    check_clients(clients, "asynchronous")
     found = ByKind({}, {}, {})
     for each in clients:
         if isinstance(each, TableClient):
@@ -114,8 +120,10 @@ def name_of(source: Source, kinds: object, table: str | None) -> str:
     """Return the name of a table, which is that of its class if nothing else tells.
 
     Raises:
+        TypeError: the source is a client, and not asynchronous.
         ValueError: nothing tells it, or two names are given.
     """
+    check_clients([source], "asynchronous")
     if isinstance(source, TableClient):
         if table not in {None, source.table_name}:
             raise ValueError(f"the client is of the table {source.table_name}, not of {table}")

@@ -39,10 +39,16 @@ class Driver:
         queues: "Mapping[str, QueueClient] | None" = None,
         containers: "Mapping[str, ContainerClient] | None" = None,
     ) -> None:
-        """Take the clients by the names that protocols use."""
+        """Take the clients by the names that protocols use.
+
+        Raises:
+            TypeError: a client is not synchronous.
+        """
         self.tables = dict(tables)
         self.queues = dict(queues or {})
         self.containers = dict(containers or {})
+        for clients in (self.tables, self.queues, self.containers):
+            sdk.check_clients(clients.values(), "synchronous")
         self.ambient = ambient or Ambient()
         self._sleep = sleep
 

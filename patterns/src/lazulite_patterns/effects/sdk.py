@@ -1,10 +1,10 @@
 """Effects as calls of the SDK's clients, and the SDK's answers as results. Both drivers share it; it does no I/O."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, HttpResponseError
@@ -22,6 +22,25 @@ NO_LIMITS: Mapping[str, float] = {}
 _UNKNOWN = frozenset({408, 429})
 """Statuses below 500 after which the same request may succeed."""
 _NOT_FOUND = 404
+
+
+_ENTERED = {"synchronous": "__enter__", "asynchronous": "__aenter__"}
+_USE = {
+    "synchronous": "a synchronous client: use a class of lazulite_patterns, such as lazulite_patterns.Table",
+    "asynchronous": "an asynchronous client: use a class of lazulite_patterns.aio, such as lazulite_patterns.aio.Table",
+}
+
+
+def check_clients(clients: Iterable[object], kind: Literal["synchronous", "asynchronous"]) -> None:
+    """Reject clients of the other kind, whose answers nothing awaits or `await` has no use for.
+
+    Raises:
+        TypeError: a client is of the other kind.
+    """
+    (other,) = _ENTERED.keys() - {kind}
+    for each in clients:
+        if hasattr(each, _ENTERED[other]) and not hasattr(each, _ENTERED[kind]):
+            raise TypeError(f"this {type(each).__name__} is {_USE[other]}")
 
 
 class Call(NamedTuple):

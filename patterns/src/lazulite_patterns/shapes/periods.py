@@ -72,8 +72,10 @@ class Periods(Generic[E]):
             ambient: clock, randomness and failpoints, for tests.
 
         Raises:
+            TypeError: the client is not synchronous.
             ValueError: the service takes no table of such a name.
         """
+        sdk.check_clients([client], "synchronous")
         self.client = client
         self.driver = Driver({}, ambient)
         self._kinds, self._policy = kinds, policy
