@@ -79,7 +79,7 @@ def test_a_queue_that_is_absent_is_an_error(connection_string: str) -> None:
     with QueueClient.from_connection_string(connection_string, f"q{uuid4().hex}") as client:
         run = Driver({}, queues={"q": client}).run
         for effect in (Send("q", "text"), Receive("q", 30)):
-            with pytest.raises(Rejected, match="QueueNotFound"):
+            with pytest.raises(Rejected, match=r"404 QueueNotFound: queue q: "):
                 run(perform(effect))
         run(perform(CreateQueue("q")))
         run(perform(Send("q", "text")))

@@ -306,7 +306,11 @@ def test_one_is_the_only_one(table_client: TableClient) -> None:
     table = Table.open(table_client, Tagged)
     for number in range(2):
         table.insert(Tagged("red", number, "t"))
-    assert table.where(Tagged.team == "red", Tagged.id == 1).one().id == 1
+    only = table.where(Tagged.team == "red", Tagged.id == 1)
+    assert only.one() == only.one_or_none() == Tagged("red", 1, "t")
+    assert table.where(Tagged.team == "blue").one_or_none() is table.by(tag="u").one_or_none() is None
+    with pytest.raises(NotOne, match="several"):
+        table.by(tag="t").one_or_none()
     for query, message in (
         (table.where(Tagged.team == "red"), "several"),
         (table.where(Tagged.team == "blue"), "no entity"),

@@ -119,7 +119,7 @@ class Driver:
     async def _message(self, effect: QueueEffect, options: Mapping[str, float]) -> object:
         made = queue_sdk.call(effect)
         method = getattr(queue_sdk.client_of(effect, self.queues[effect.queue]), made.method)
-        with sdk.translated():
+        with sdk.translated(effect.queue):
             try:
                 if isinstance(effect, Receive):
                     page = await anext(method(*made.args, **made.options, **options).by_page(), None)

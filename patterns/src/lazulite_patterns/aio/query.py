@@ -51,6 +51,15 @@ class Query(Generic[E]):
         """
         return reading.only(await self.first(2))
 
+    async def one_or_none(self) -> E | None:
+        """Return the only entity; None if there is none.
+
+        Raises:
+            NotOne: there are several.
+        """
+        found = await self.first(2)
+        return reading.only(found) if found else None
+
     async def page(self, size: int, after: str | None = None) -> Items[E]:
         """Return a page, and the cursor of the next one, which any process may use later.
 
@@ -129,6 +138,15 @@ class IndexQuery(Generic[E]):
             NotOne: there is none, or there are several.
         """
         return reading.only(await self.first(2))
+
+    async def one_or_none(self) -> E | None:
+        """Return the only entity; None if there is none.
+
+        Raises:
+            NotOne: there are several.
+        """
+        found = await self.first(2)
+        return reading.only(found) if found else None
 
     async def first(self, count: int) -> list[E]:
         """Return the first entities in the order of the index, as many as there are."""

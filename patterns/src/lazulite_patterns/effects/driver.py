@@ -106,7 +106,7 @@ class Driver:
 
     def _message(self, effect: QueueEffect, options: Mapping[str, float]) -> object:
         made = queue_sdk.call(effect)
-        with sdk.translated():
+        with sdk.translated(effect.queue):
             try:
                 answer = getattr(queue_sdk.client_of(effect, self.queues[effect.queue]), made.method)(
                     *made.args, **made.options, **options

@@ -214,27 +214,27 @@ def _select(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Raise `Rejected` or `ResultUnknown` for the SDK's errors."""
+def translated(queue: str = "") -> Iterator[None]:
+    """Raise `Rejected` or `ResultUnknown` for the SDK's errors, with the name of a queue, which they do not tell."""
     try:
         yield
     except HttpResponseError as error:
-        raise rejection(error) from error
+        raise rejection(error, queue and f"queue {queue}: ") from error
     except AzureError as error:
         raise ResultUnknown(str(error)) from error
 
 
-def rejection(error: HttpResponseError) -> Rejected | ResultUnknown:
-    """Return what an error of the SDK means."""
+def rejection(error: HttpResponseError, place: str = "") -> Rejected | ResultUnknown:
+    """Return what an error of the SDK means; its text begins with a place."""
     status = error.status_code
     if status is None or status < 400 or status >= 500 or status in _UNKNOWN:
         headers = getattr(error.response, "headers", {})
-        return ResultUnknown(f"{status}: {error.message}", _seconds(headers.get("Retry-After")))
+        return ResultUnknown(f"{place}{status}: {error.message}", _seconds(headers.get("Retry-After")))
     code = getattr(error, "error_code", None)
     if code is None and (text := getattr(error.response, "text", None)) is not None:
         code = _code(text())  # `create_entity` raises its error without one.
     index = error.index if isinstance(error, TableTransactionError) else None
-    return Rejected(status, str(getattr(code, "value", code) or ""), str(error.message), index)
+    return Rejected(status, str(getattr(code, "value", code) or ""), f"{place}{error.message}", index)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -51,6 +51,15 @@ class Query(Generic[E]):
         """
         return reading.only(self.first(2))
 
+    def one_or_none(self) -> E | None:
+        """Return the only entity; None if there is none.
+
+        Raises:
+            NotOne: there are several.
+        """
+        found = self.first(2)
+        return reading.only(found) if found else None
+
     def page(self, size: int, after: str | None = None) -> Items[E]:
         """Return a page, and the cursor of the next one, which any process may use later.
 
@@ -128,6 +137,15 @@ class IndexQuery(Generic[E]):
             NotOne: there is none, or there are several.
         """
         return reading.only(self.first(2))
+
+    def one_or_none(self) -> E | None:
+        """Return the only entity; None if there is none.
+
+        Raises:
+            NotOne: there are several.
+        """
+        found = self.first(2)
+        return reading.only(found) if found else None
 
     def first(self, count: int) -> list[E]:
         """Return the first entities in the order of the index, as many as there are."""
