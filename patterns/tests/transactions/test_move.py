@@ -215,6 +215,30 @@ def test_a_unique_value_does_not_move_within_its_table(table_client: TableClient
     assert queue_client.peek_messages() == []
 
 
+@entity
+class Member:
+    department: Column[str] = partition()
+    id: Column[str] = row()
+    email: Column[str] = unique(table="SharedEntries")
+
+
+def test_a_unique_value_does_not_move_between_tables_that_share_its_entries(
+    connection_string: str, table_client: TableClient, target_client: TableClient, queue_client: QueueClient
+) -> None:
+    source, target = (
+        Table.open(connection_string, Member, table=client.table_name) for client in (table_client, target_client)
+    )
+    member = Member("Sales", uuid4().hex, f"{uuid4()}@b")
+    source.insert(member)
+    move = Move("archive", source=source, target=target)
+    with (
+        Tasks(queue_client, [move]) as tasks,
+        pytest.raises(EntityValueError, match=r"Member\.email is unique: Move between tables that share entries"),
+    ):
+        tasks.start(move, member)
+    assert "_Moving" not in table_client.get_entity("Sales", member.id)
+
+
 def test_an_entity_without_a_unique_value_moves_within_its_table(
     table_client: TableClient, queue_client: QueueClient
 ) -> None:

@@ -173,12 +173,11 @@ class Move(Task[E | EntityKey]):
 
     def _check_claims(self, base: Stored, copy: Properties) -> None:
         """Reject a copy with a unique entry of its source: an entry has one entity, and a move has two for a time."""
-        if self._source.name != self._target.name:
-            return
+        tables = "within one table" if self._source.name == self._target.name else "between tables that share entries"
         theirs = self._target.claims(copy)
         for entry, columns in self._source.claims(base.properties).items():
             if entry in theirs:
-                raise EntityValueError(f"{columns} is unique: Move within one table cannot keep it")
+                raise EntityValueError(f"{columns} is unique: Move {tables} cannot keep it")
 
     def _mark(self, base: Stored, mark: Mark) -> Protocol[None]:
         operation = Operation(Kind.MERGE, base.key, {MOVING: mark.text}, base.etag)
