@@ -18,6 +18,7 @@ moved into it.
 import contextlib
 import io
 import os
+import random
 import re
 import shutil
 import signal
@@ -26,7 +27,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,12 +122,26 @@ def prints(printed: str, expected: str) -> bool:
     return re.fullmatch(pattern, printed.strip()) is not None
 
 
+def free_ports(count: int) -> list[int]:
+    """Return so many free ports of 127.0.0.1, all different.
+
+    They lie below the ports that the kernel gives to clients, which could take one before its server starts.
+    """
+    with ExitStack() as held:
+        ports: list[int] = []
+        for port in random.sample(range(15_000, 32_000), k=1_000):
+            probe = held.enter_context(socket.socket())
+            with suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                ports.append(port)
+            if len(ports) == count:
+                return ports
+    raise RuntimeError("no free port was found")
+
+
 def free_port() -> int:
-    """Return a free port of 127.0.0.1."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a free port, as `free_ports` does."""
+    return free_ports(1)[0]
 
 
 class Checkout:
@@ -134,8 +149,8 @@ class Checkout:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.ports = {service: free_port() for service in DEFAULT_PORTS}
-        self.metrics_port = free_port()
+        *service_ports, self.metrics_port = free_ports(len(DEFAULT_PORTS) + 1)
+        self.ports = dict(zip(DEFAULT_PORTS, service_ports, strict=True))
         ports = ", ".join(f"{service}={port}" for service, port in self.ports.items())
         for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks", "patterns", "tests"):
             (directory / name).symlink_to(ROOT / name)

@@ -145,7 +145,11 @@ def test_campaigns_are_torture_mutations_and_fuzz() -> None:
 
 def test_newer_pythons_run_the_tests_of_the_request_path_if_they_are_there() -> None:
     made = subprocess.run(
-        ["make", "versions", "NEWER_PYTHONS=no-such-python"], capture_output=True, text=True, check=True, cwd=CHECKOUT
+        ["make", "--silent", "--no-print-directory", "versions", "NEWER_PYTHONS=no-such-python"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=CHECKOUT,
     )
     assert made.stdout == "skipped: no-such-python is not installed\n"
     assert "tests/protocol tests/auth" in planned("versions")
