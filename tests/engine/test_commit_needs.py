@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Generator
 import pytest
 
 from lazulite.engine.commit import Commit, Decision, Needs, Values, put_rows
-from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 
@@ -129,3 +129,18 @@ async def test_a_commit_may_name_more_rows_again_and_again(engine: RocksEngine) 
 
     assert await engine.commit(SPACE, "p", naming(["0"])) == ["0", "1", "2", "3"]
     assert await engine.get(SPACE, "p", "3") == b"x"
+
+
+async def test_a_decision_that_writes_another_row_each_time_is_rejected(engine: RocksEngine) -> None:
+    timestamps: list[int] = []
+
+    def decide(_: Values, timestamp: int) -> Decision[None]:
+        timestamps.append(timestamp)
+        assert len(timestamps) < 1000, "the tries are bounded"
+        return Decision({f"at {timestamp}": b"x"}, None)
+
+    with pytest.raises(EngineError, match="named other rows in each of 64 tries") as caught:
+        await engine.commit(SPACE, "p", Commit(["r"], decide))
+    assert not isinstance(caught.value, EngineUnavailableError), "a later attempt would fail, too"
+    for timestamp in timestamps:
+        assert await engine.get(SPACE, "p", f"at {timestamp}") is None

@@ -31,7 +31,8 @@ class Decision(NamedTuple, Generic[T]):
     """What a commit writes, and its result."""
 
     changes: Changes
-    """A row that the commit did not name costs another try, with this row named behind the others."""
+    """A row that the commit did not name costs another try, with this row named behind the others. So a decision must
+    name the same rows whenever it is shown the same values."""
     result: T
 
 

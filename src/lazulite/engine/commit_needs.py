@@ -4,6 +4,9 @@ A commit decides in one step of the event loop. If its work on the rows would ta
 on rows that it did not name, it returns `Needs`, and nothing is written. `commit_prepared` does the work in steps,
 other tasks having the loop between two of them, or names the rows, and commits again.
 
+A decision names the same rows whenever it is shown the same values. One that names other rows each time, such as rows
+with the commit timestamp in their keys, would be tried for ever, so the tries are bounded.
+
 In one process, one commit of a partition that works in steps runs at a time: the steps of two would undo each other's.
 """
 
@@ -12,12 +15,15 @@ from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from lazulite.engine.commit import Commit, Decision, Needs, Values
-from lazulite.engine.contract import Engine, EngineUnavailableError
+from lazulite.engine.contract import Engine, EngineError, EngineUnavailableError
 
 T = TypeVar("T")
 
 _TRIES_MAX = 16
 """A try fails only if another kind of commit, or another process, changed one of the rows meanwhile."""
+
+_NAMINGS_MAX = 64
+"""More rows than the decision of any service names one after the other."""
 
 _locks: WeakValueDictionary[tuple[int, int, str], asyncio.Lock] = WeakValueDictionary()
 """By engine, space and partition."""
@@ -34,8 +40,13 @@ async def commit_prepared(engine: Engine, space: int, partition: str, commit: Co
 
     Raises:
         EngineUnavailableError: other commits changed the rows each time.
+        EngineError: the decision named other rows each time, although it was shown those that it had named before.
     """
+    namings = 0
     while needs.instead is not None:
+        if namings == _NAMINGS_MAX:
+            raise EngineError(f"the decision of a commit named other rows in each of {namings} tries")
+        namings += 1
         commit = needs.instead
         outcome = await engine.commit(space, partition, _trial(commit))
         if not isinstance(outcome, _Needed):
