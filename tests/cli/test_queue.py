@@ -127,8 +127,12 @@ def test_without_a_server_the_flag_is_named(capsys: pytest.CaptureFixture[str]) 
     assert "check --queue-host and --queue-port" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("body", [b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"no XML"])
-def test_a_document_that_no_queue_service_sends_is_rejected(body: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("body", [b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"no XML", b"<a>%b</a>" % (b" " * 999)])
+def test_a_document_that_no_queue_service_sends_is_rejected(
+    body: bytes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lazulite.cli.service_client._DOCUMENT_BYTES_MAX", 1000)
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)

@@ -21,7 +21,7 @@ from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, 
 from azure.data.tables import TableServiceClient
 from benchmarks.processes import Server as MeasuredProcess
 
-from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, LAST_REMOVED, Account, AccountDirectory
 from lazulite.cli import main
 from lazulite.cli.announcement import announcement
 from lazulite.cli.parser import build_parser
@@ -200,7 +200,7 @@ def test_an_account_with_data_is_removed_while_it_serves_only_with_its_data(
         removed = lazulite("account", "remove", "orders", "--with-data", *here)
         assert (removed.returncode, removed.stdout) == (0, "")
         with pytest.raises(HttpResponseError):
-            table_names(first)
+            table_names(first)  # Which the server reports: there is no account now.
         again = lazulite("account", "add", "orders", *reached).stdout
         for _ in range(5):  # As many connections, some at each worker.
             assert table_names(again) == []
@@ -209,7 +209,9 @@ def test_an_account_with_data_is_removed_while_it_serves_only_with_its_data(
                 with pytest.raises(ResourceNotFoundError):
                     list(table.list_entities())
         assert lazulite("account", "remove", "orders", *here).returncode == 0
-        assert server.stop() == (0, "")
+        code, reported = server.stop()
+        assert code == 0
+        assert set(reported.splitlines()) == {f"lazulite: {LAST_REMOVED}"}
 
 
 def test_a_signed_url_reads_its_table_and_no_other(tmp_path: Path) -> None:

@@ -236,23 +236,28 @@ async def open_services(
             store.procedures.update(data.procedures)
         served: dict[str, Served] = {}
         for name, service in made.items():
-            try:
-                await service.start()
-            except EngineUnavailableError:
-                if not store.shared:
-                    raise  # Otherwise a part of the database is away, and `_take_over` does it later.
-            if store.shared:
-                await stack.enter_async_context(meanwhile(take_over(service, store.engine)))
-            if service.maintain_seconds and store.primary is None:
-                # A database does most of the work itself; and its other processes count what is not swept yet.
-                schedule = scheduler.schedule_fairly if store.shared else scheduler.schedule_in_background
-                await stack.enter_async_context(maintenance(service, service.maintain_seconds, schedule))
+            await _start(service, store, scheduler, stack)
             served[name] = _behind_middleware(settings, name, store, service, check)
         blobs = made.get(BLOB)
         if WEB in settings.services and isinstance(blobs, BlobService):
             website = blobs.website(Addressing(settings.host_suffixes_of(WEB)))
             served[WEB] = _behind_middleware(settings, WEB, store, website, check)
         yield served
+
+
+async def _start(service: StartableService, store: Store, scheduler: FairScheduler, stack: AsyncExitStack) -> None:
+    """Start a service, and have its maintenance run until the stack is closed."""
+    try:
+        await service.start()
+    except EngineUnavailableError:
+        if not store.shared:
+            raise  # Otherwise a part of the database is away, and `take_over` does it later.
+    if store.shared:
+        await stack.enter_async_context(meanwhile(take_over(service, store.engine)))
+    if service.maintain_seconds and store.primary is None:
+        # A database does most of the work itself; and its other processes count what is not swept yet.
+        schedule = scheduler.schedule_fairly if store.shared else scheduler.schedule_in_background
+        await stack.enter_async_context(maintenance(service, service.maintain_seconds, schedule))
 
 
 def _dependencies(

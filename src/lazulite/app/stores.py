@@ -256,7 +256,7 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
         if not settings.accept_clock_jump:
             check_database_time(engine.name, await engine.unix_seconds())
         await reject_unfinished(engine, engine.name)
-        directory = AccountDirectory(settings.accounts)
+        directory = AccountDirectory(settings.accounts, report=report)
         watch = AccountWatch(AccountRow(engine, engine.name), directory, report)
         await watch.start()
         check_development_key(settings, directory)

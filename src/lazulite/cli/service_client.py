@@ -108,12 +108,19 @@ class ServiceClient:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> Answer:
-        """Send a request, and read the whole response, which has a document or nothing. Raises as `stream`."""
+        """Send a request, and read the whole response, which has a document or nothing.
+
+        Raises:
+            CommandError: as `stream`, and for a document that is too long.
+        """
         with self.stream(method, path, parameters, headers, body) as response:
             try:
-                received = response.read(_DOCUMENT_BYTES_MAX)
+                received = response.read(_DOCUMENT_BYTES_MAX + 1)
             except (OSError, HTTPException) as error:
                 raise self.make_connection_error(error) from error
+            if len(received) > _DOCUMENT_BYTES_MAX:
+                self._connection.close()
+                raise CommandError(f"the response is longer than {_DOCUMENT_BYTES_MAX:,} bytes")
             return Answer({name.lower(): value for name, value in response.getheaders()}, received)
 
     def pages(self, path: str, parameters: Mapping[str, str]) -> Iterator[ET.Element]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lazulite.auth.accounts.account import (
     DEVELOPMENT_ACCOUNT,
+    LAST_REMOVED,
     LOOK_SECONDS,
     Account,
     AccountDirectory,
@@ -138,6 +139,17 @@ def test_the_development_account_does_not_come_back(file: AccountFile) -> None:
     file.path.write_text('{"version": 1, "accounts": []}')
     assert directory.get("devstoreaccount1") is None
     assert directory.get("orders") is None
+
+
+def test_the_removal_of_the_last_account_is_reported_once() -> None:
+    reported: list[str] = []
+    directory = AccountDirectory({}, report=reported.append)
+    directory.adopt({"orders": StoredAccount((b"first", b"second"))})
+    for _ in range(2):
+        directory.adopt({})
+    assert reported == [LAST_REMOVED]
+    AccountDirectory({}, report=reported.append).adopt({})  # The development account is implied: another report.
+    assert reported == [LAST_REMOVED]
 
 
 def test_the_public_key_is_seen_under_any_name() -> None:

@@ -56,6 +56,7 @@ _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
 
 LOOK_SECONDS = 0.005
 """The shortest time between two looks at the account file, however many requests come."""
+LAST_REMOVED = "the last account was removed: all requests are rejected until an account is added"
 
 __all__ = [
     "DEVELOPMENT_ACCOUNT",
@@ -220,6 +221,8 @@ class AccountDirectory:
             is_known = known is not None and (known.keys, known.delegation_keys_since, known.switches) == terms
             accounts[name] = known if known is not None and is_known else Account(name, *terms)
         accounts = {**self._fixed, **accounts}
+        if not accounts and self._own_seen and self._accounts:
+            self._report(LAST_REMOVED)
         self._own_seen = self._own_seen or stored is not None or bool(accounts)
         self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
         self._development = any(PUBLIC_KEY in account.keys for account in self._accounts.values())
