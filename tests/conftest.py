@@ -40,6 +40,7 @@ NOT_IN_CHECK = {
     "large data": ("service/test_large_bodies.py",),
     "campaigns and benchmarks, in small": (
         *("torture", "fuzz", "test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
+        "test_benchmarks_worker_cpu.py",
     ),
 }
 """Why -> the directories and files, from this directory, that only `make test` runs."""
