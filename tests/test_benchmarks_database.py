@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks import hot_partitions
 from benchmarks.database import Database
 from benchmarks.pgbench import loading, point_read, single_insert
 from benchmarks.processes import Server
@@ -186,6 +187,16 @@ def test_a_process_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
             assert not stopped(), "it stays stopped"
         finally:
             process.kill()
+
+
+def test_counts_of_processes_take_turns_on_hot_partitions(capsys: pytest.CaptureFixture[str]) -> None:
+    few = {"--partitions": 2, "--connections": 8, "--commit-ms": 1, "--seconds": 0.2, "--rounds": 1}
+    options = ["--processes", "1", "2", *(str(each) for option in few.items() for each in option)]
+    hot_partitions.main(options)
+    rows = [re.findall(r"[\d.,]+", line) for line in capsys.readouterr().out.splitlines()[3:]]
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert float(rows[0][1].replace(",", "")) > 0
+    assert float(rows[0][4]) == 1, "a process alone was overtaken"
 
 
 def test_the_report_compares_with_pgbench_on_as_many_connections() -> None:

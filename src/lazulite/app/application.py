@@ -287,7 +287,7 @@ def _request_ids(service: str) -> Callable[[], str]:
 def _readings(applications: Iterable[HttpApplication], store: Store) -> Mapping[str, float]:
     """Return the gauges; the connections are the ASGI server's."""
     buffered_bytes = sum(application.buffered_bytes for application in applications)
-    return {"buffered_bytes": buffered_bytes, **store_readings(store.statistics)}
+    return {"buffered_bytes": buffered_bytes, **store_readings(store.statistics), **store.counters()}
 
 
 def _with_page(application: HttpApplication, page: HttpApplication, path: str) -> Serve:

@@ -112,6 +112,8 @@ class Store:
     """Its name in messages for users."""
     statistics: Callable[[], Mapping[str, float]] | None = None
     """Returns its gauges; None for a database, which has its own."""
+    counters: Callable[[], Mapping[str, float]] = dict
+    """Returns what an engine on a database has counted, under the names of metrics."""
     shared: bool = False
     """Whether other processes change it, unannounced."""
     primary: Primary | None = None
@@ -270,7 +272,14 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
             contents = await engine.contents()
             name = f"PostgreSQL, {engine.name}"
             yield Store(
-                engine, directory, contents, name, shared=True, present=present, away=lambda: engine.failed_nodes
+                engine,
+                directory,
+                contents,
+                name,
+                counters=engine.counters,
+                shared=True,
+                present=present,
+                away=lambda: engine.failed_nodes,
             )
             await contents.close()
 

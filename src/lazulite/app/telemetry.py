@@ -63,7 +63,11 @@ def server_readings(server: Measured) -> Mapping[str, float]:
     }
 
 
-def store_readings(statistics: Callable[[], Mapping[str, float]] | None) -> Mapping[str, float]:
+Readings = Callable[[], Mapping[str, float]]
+"""Returns values by their names, see `READINGS`."""
+
+
+def store_readings(statistics: Readings | None) -> Mapping[str, float]:
     """Return the gauges of a store; none without `statistics`, which a database does not have."""
     if statistics is None:
         return {}
@@ -75,7 +79,8 @@ async def metrics_server(
     settings: Settings,
     metrics: "Metrics | None",
     server: Measured,
-    statistics: Callable[[], Mapping[str, float]] | None,
+    statistics: Readings | None,
+    counters: Readings = dict,
 ) -> AsyncIterator[Server | None]:
     """Serve the metrics of one process inside the block.
 
@@ -84,6 +89,7 @@ async def metrics_server(
         metrics: counts exchanges and flushes; None: there is no port for it.
         server: the service's; its gauges are on the page.
         statistics: of the store; None for a database.
+        counters: of a database's engine.
 
     Raises:
         BindError: the address cannot be listened on.
@@ -91,7 +97,7 @@ async def metrics_server(
     if metrics is None:
         yield None
         return
-    render = partial(metrics.render, lambda: {**server_readings(server), **store_readings(statistics)})
+    render = partial(metrics.render, lambda: {**server_readings(server), **store_readings(statistics), **counters()})
     async with _page(settings, render) as page:
         yield page
 
@@ -101,7 +107,7 @@ async def workers_metrics_server(
     settings: Settings,
     metrics: "Metrics | None",
     workers: WorkerMetrics,
-    statistics: Callable[[], Mapping[str, float]] | None,
+    statistics: Readings | None,
 ) -> AsyncIterator[Server | None]:
     """Serve the metrics of the primary and its workers, summed, inside the block.
 

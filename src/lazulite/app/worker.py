@@ -26,7 +26,7 @@ from lazulite.app.servers import ServerGroup, open_servers
 from lazulite.app.services import Prepare, certificate_of, open_logs, reload_certificate, tune_garbage_collector
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, location_accounts, open_store
-from lazulite.app.telemetry import new_metrics, server_readings
+from lazulite.app.telemetry import Readings, new_metrics, server_readings
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.content.remote import RemoteContents
@@ -140,11 +140,13 @@ class _MetricsPrinter:
     Args:
         metrics: of this process.
         servers: their gauges are among them.
+        counters: of the store.
     """
 
-    def __init__(self, metrics: "Metrics", servers: ServerGroup) -> None:
+    def __init__(self, metrics: "Metrics", servers: ServerGroup, counters: Readings) -> None:
         self._metrics = metrics
         self._servers = servers
+        self._counters = counters
         self._running: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -154,7 +156,7 @@ class _MetricsPrinter:
         running.add_done_callback(self._running.discard)
 
     async def _print(self) -> None:
-        families = await self._metrics.families(lambda: server_readings(self._servers))
+        families = await self._metrics.families(lambda: {**server_readings(self._servers), **self._counters()})
         await asyncio.to_thread(_print_line, families)
 
 
@@ -209,7 +211,7 @@ async def _serve(
         if certificate is not None:
             actions[RELOAD] = partial(reload_certificate, certificate)
         if metrics is not None:
-            actions[METRICS] = _MetricsPrinter(metrics, servers).start
+            actions[METRICS] = _MetricsPrinter(metrics, servers, store.counters).start
         tune_garbage_collector()
         await servers.start(sockets)
         stdin = os.fdopen(_STDIN, "rb", buffering=0, closefd=False)

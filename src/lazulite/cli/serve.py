@@ -53,7 +53,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
     async with (
         open_store(settings, None if metrics is None else metrics.flushed) as store,
         open_servers(settings, store, certificate=certificate, logs=all_logs) as servers,
-        metrics_server(settings, metrics, servers, store.statistics) as page,
+        metrics_server(settings, metrics, servers, store.statistics, store.counters) as page,
     ):
         tune_garbage_collector()
         await lifecycle.serve(

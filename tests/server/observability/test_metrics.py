@@ -136,6 +136,13 @@ async def test_readings_are_as_they_are_at_the_scrape() -> None:
     assert {f"store_{name}" for name in (*STATISTICS, "writable")} < set(READINGS)
 
 
+async def test_readings_whose_names_end_in_total_are_counters() -> None:
+    families = await new().families(lambda: {"overtaken_rows_total": 3, "connections": 1})
+    overtaken = families["lazulite_overtaken_rows"]
+    assert (overtaken.kind, overtaken.samples) == ("counter", {("lazulite_overtaken_rows_total", ()): 3})
+    assert families["lazulite_connections"].kind == "gauge"
+
+
 async def test_the_process_has_metrics() -> None:
     samples = await scraped(new())
     assert samples["process_resident_memory_bytes", ()] > 0

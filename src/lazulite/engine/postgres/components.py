@@ -16,6 +16,7 @@ from lazulite.engine.postgres import schema
 from lazulite.engine.postgres.citus.shard_map import LOOK, ShardMap
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.conditional_writes import ConditionalWrites, OptimisticCommits, ScriptedWrites
+from lazulite.engine.postgres.contention import Contention
 from lazulite.engine.postgres.contents.store import PostgresContents
 from lazulite.engine.postgres.contents.windows import ContentWindows
 from lazulite.engine.postgres.drops import DroppedSpaceCache
@@ -128,7 +129,7 @@ class Components:
         self, pool: Pool, timestamps: CommitTimestamps, kind: schema.DatabaseKind, settings: PostgresSettings
     ) -> None:
         scripts = kind.needs_scripts if settings.scripts is None else settings.scripts
-        locks = PartitionLocks()
+        locks, self.contention = PartitionLocks(), Contention()
         seconds_max = settings.statement_seconds * _COMMIT_RATIO
         self.keys_first = kind.citus if settings.keys_first is None else settings.keys_first
         self.shards, self.content_shards = ShardMap(), ShardMap("contents")
@@ -136,12 +137,12 @@ class Components:
         self.pages = None if scripts else PageReads(pool)
         self.health = ClusterHealth(pool, self.shards) if kind.citus else None
         self.conditional: RowWrites = (
-            ScriptedWrites(pool, timestamps, locks, self.shards)
+            ScriptedWrites(pool, timestamps, locks, self.contention, self.shards)
             if scripts
-            else ConditionalWrites(pool, timestamps, locks)
+            else ConditionalWrites(pool, timestamps, locks, self.contention)
         )
         io = ScriptIo(pool, self.shards) if scripts else StatementIo(pool)
-        self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
+        self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, self.contention, seconds_max)
         self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
         contents = ContentWindows(pool, self.content_shards, unsynced=kind.has_postgres_settings and not kind.citus)
         self.drops = DroppedSpaceCache(pool, contents.empty)

@@ -25,10 +25,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+import asyncpg
+
 from lazulite.engine.commit import Commit, Decision, Expect, Precondition
 from lazulite.engine.postgres.citus.node_batchers import NodeBatchers
 from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
+from lazulite.engine.postgres.contention import Contention
 from lazulite.engine.postgres.errors import CHECK_FAILED
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_commit import PartitionCommits
@@ -55,11 +58,13 @@ class ConditionalWrites:
         pool: connections to the database.
         timestamps: commit timestamps of this process.
         locks: partitions that a statement is changing.
+        contention: is told of rows that were overtaken.
     """
 
-    def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks) -> None:
+    def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks, contention: Contention) -> None:
         self._pool = pool
         self._timestamps = timestamps
+        self._contention = contention
         self._batchers: dict[str, RequestBatcher[PendingWrite, Decision[Any] | None]] = {
             statement: RequestBatcher(
                 partial(self._send, statement),
@@ -95,6 +100,8 @@ class ConditionalWrites:
         for at, row in rows.items():
             row.pending.tries += 1
             advanced = -versions[row.pending.partition] in written
+            if not advanced:
+                self._contention.note_overtaken(row.pending.partition, 1)
             if advanced or row.pending.tries >= _TRIES_MAX:
                 outcomes[at] = row.decision if row.timestamp in written else None
         return outcomes
@@ -136,12 +143,21 @@ class ScriptedWrites:
         pool: connections to the database.
         timestamps: commit timestamps of this process.
         locks: partitions that a statement is changing.
+        contention: is told of rows that were overtaken.
         shards: where partitions are.
     """
 
-    def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks, shards: ShardMap) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        timestamps: CommitTimestamps,
+        locks: PartitionLocks,
+        contention: Contention,
+        shards: ShardMap,
+    ) -> None:
         self._pool = pool
         self._timestamps = timestamps
+        self._contention = contention
         self._shards = shards
         self._batchers: NodeBatchers[PendingWrite, Decision[Any] | None] = NodeBatchers(
             shards,
@@ -193,9 +209,17 @@ class ScriptedWrites:
             by_shard.setdefault(self._shards.shard(write.place.partition_key), []).append(write)
         try:
             await self._pool.run(write_script([by_shard[shard] for shard in sorted(by_shard)], base), partition)
-        except CHECK_FAILED:
+        except CHECK_FAILED as failure:
+            self._note(failure, writes)
             return False
         return True
+
+    def _note(self, failure: Exception, writes: Sequence[RowWrite]) -> None:
+        """Note that writes were overtaken, if nothing else can have failed, nor in another partition."""
+        [partition, *others] = {write.place[:2] for write in writes}
+        by_version = all(write.precondition.expects is not Expect.PRESENT for write in writes)
+        if by_version and not others and isinstance(failure, asyncpg.DivisionByZeroError):
+            self._contention.note_overtaken(partition, len(writes))
 
 
 class OptimisticCommits:

@@ -34,7 +34,7 @@ Any number of processes share a database and know of each other only through it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -213,6 +213,10 @@ class PostgresEngine:
         """The addresses of the nodes of a cluster that failed to write when the last `check_writable` passed."""
         health = None if self._components is None else self._components.health
         return () if health is None else health.failed_nodes
+
+    def counters(self) -> Mapping[str, float]:
+        """Return what the engine has counted, under the names of metrics."""
+        return {} if self._components is None else self._components.contention.counters()
 
     async def unix_seconds(self) -> float:
         """Return the database's time, in seconds since 1970."""

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from lazulite.engine.commit import Commit, Decision, Expect, Needs, Precondition
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
+from lazulite.engine.postgres.contention import Contention
 from lazulite.engine.postgres.errors import copy_for_waiter
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState, Write
@@ -53,6 +54,17 @@ class KeptRow(NamedTuple):
     """Its index key; empty: none."""
     value: bytes | None
     """None: there is no such row."""
+
+
+class _OptimisticOutcome(NamedTuple):
+    """An attempt to commit without a read."""
+
+    outcomes: Sequence[_Outcome] | None
+    """None: nothing was written."""
+    version: int = 0
+    """The newest version of the partition on which it could have succeeded."""
+    rows: int = 0
+    """The rows that were sent in vain."""
 
 
 class KeptRowCache:
@@ -110,6 +122,7 @@ class PartitionCommits:
         timestamps: commit timestamps of this process.
         conditional: the writes that need no read.
         locks: partitions that a statement is changing; a partition is locked by one of the two kinds of commits.
+        contention: is told of rows that were overtaken.
         seconds_max: how long a commit is attempted while other processes commit in between.
     """
 
@@ -119,12 +132,14 @@ class PartitionCommits:
         timestamps: CommitTimestamps,
         conditional: RowWrites,
         locks: PartitionLocks,
+        contention: Contention,
         seconds_max: float,
     ) -> None:
         self._io = io
         self._timestamps = timestamps
         self._conditional = conditional
         self._locks = locks
+        self._contention = contention
         self._seconds_max = seconds_max
         self._waiting: dict[Partition, list[_PendingCommit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -193,26 +208,24 @@ class PartitionCommits:
         """Return the outcome of each commit."""
         kept_key = _kept_key(commits)
         kept = self._kept.take(place, kept_key)
-        if kept is not None:
-            outcomes = await self._commit_unread(place, commits, kept)
-            if outcomes is not None:
-                return outcomes
-        elif self._io.write is not None:
-            outcomes = await self._commit_conditional(self._io.write, place, commits)
-            if outcomes is not None:
-                return outcomes
+        tried = await self._commit_unread(place, commits, kept)
+        if tried.outcomes is not None:
+            return tried.outcomes
         read = PartitionRead(place, list({key for commit in commits for key in commit.keys.values()}))
         state = await self._io.read(read)
+        if tried.rows and state.version > tried.version:
+            self._contention.note_overtaken(place[:2], tried.rows)
         change, outcomes = self._decide_on(place, commits, state)
         if change is None or await self._io.apply(change):
             if kept is None:
                 version = state.version if change is None else change.after
                 self._kept.keep(place, KeptRow(version, kept_key, state.rows.get(kept_key)))
             return outcomes
-        outcomes = None
-        while outcomes is None:
-            outcomes = await self._io.apply_locked(read, lambda locked: self._decide_on(place, commits, locked))
-        return outcomes
+        self._contention.note_overtaken(place[:2], len(change.rows))
+        locked = None
+        while locked is None:
+            locked = await self._io.apply_locked(read, lambda state: self._decide_on(place, commits, state))
+        return locked
 
     def _decide_on(
         self, place: PartitionAddress, commits: Sequence[_PendingCommit], state: PartitionState
@@ -224,35 +237,48 @@ class PartitionCommits:
         return change if changed else None, outcomes
 
     async def _commit_unread(
+        self, place: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow | None
+    ) -> _OptimisticOutcome:
+        """Commit without a read, if that is possible."""
+        if kept is not None:
+            return await self._commit_on_kept(place, commits, kept)
+        if self._io.write is not None:
+            return await self._commit_conditional(self._io.write, place, commits)
+        return _OptimisticOutcome(None)
+
+    async def _commit_on_kept(
         self, place: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow
-    ) -> Sequence[_Outcome] | None:
-        """Commit without a read; return None if nothing was written."""
+    ) -> _OptimisticOutcome:
         expected = [commit.expected() for commit in commits]
         if not all(map(_names_beginnings, commits, expected)):
-            return None
+            return _OptimisticOutcome(None)
         first = self._timestamps.take(len(commits), above=kept.version)
         rows = {kept.row_key: kept.value}
         outcomes, changed, beginnings = _decide(commits, rows, first, expected)
         version = first + len(commits) - 1
         if not changed or not await self._io.apply(PartitionChange(place, kept.version, version, changed, beginnings)):
-            return None
+            return _OptimisticOutcome(None, kept.version, len(changed))
         self._kept.keep(place, KeptRow(version, kept.row_key, rows[kept.row_key]))
-        return outcomes
+        return _OptimisticOutcome(outcomes)
 
     async def _commit_conditional(
         self, write: Write, place: PartitionAddress, commits: Sequence[_PendingCommit]
-    ) -> Sequence[_Outcome] | None:
-        """Commit on preconditions, without a read; return None if nothing was written."""
+    ) -> _OptimisticOutcome:
+        """Commit on preconditions."""
         expected = [commit.expected() for commit in commits]
         preconditions = _preconditions(commits, expected)
         if not preconditions:
-            return None
+            return _OptimisticOutcome(None)
         first = self._timestamps.take(len(commits))
         outcomes, changed, _ = _decide(commits, {}, first, expected)
         if len(changed) < len(preconditions):
-            return None
+            return _OptimisticOutcome(None)
         writes = [RowWrite(place, change, preconditions[change.row_key]) for change in changed]
-        return outcomes if await write(writes, first) else None
+        return (
+            _OptimisticOutcome(outcomes)
+            if await write(writes, first)
+            else _OptimisticOutcome(None, first - 1, len(writes))
+        )
 
 
 def _names_beginnings(commit: _PendingCommit, expected: _Expected) -> bool:

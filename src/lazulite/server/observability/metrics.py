@@ -21,7 +21,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from lazulite.engine.rocksdb.flush_stats import Flush
@@ -52,8 +52,9 @@ READINGS = {
     "store_compactions": "Compactions that run now.",
     "store_compaction_debt_bytes": "What compactions still have to rewrite, roughly.",
     "store_writes_stopped": "1 while the store takes no writes because compactions are behind.",
+    "overtaken_rows_total": "Rows sent to a database in vain, as another process had changed their partition.",
 }
-"""Gauges and what they mean; they are handed in at each scrape, under these names."""
+"""Gauges, counters (`_total`) and what they mean; they are handed in at each scrape, under these names."""
 
 
 class _Known(NamedTuple):
@@ -65,16 +66,17 @@ class _Known(NamedTuple):
     """The operation's label."""
 
 
-class _Gauges(Collector):
-    """Gauges with the values that were read last."""
+class _ReadingCollector(Collector):
+    """Gauges and counters with the values that were read last."""
 
     def __init__(self) -> None:
         self.values: Mapping[str, float] = {}
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield a gauge for each value."""
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        """Yield a gauge or a counter for each value."""
         for name, value in self.values.items():
-            yield GaugeMetricFamily(f"lazulite_{name}", READINGS[name], value)
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield kind(f"lazulite_{name}", READINGS[name], value)
 
 
 class _CollectedFamilies(Collector):
@@ -110,7 +112,7 @@ class Metrics:
         self._operations = frozenset(operations)
         self._query_classes = frozenset(query_classes)
         self._registry = registry = CollectorRegistry()
-        self._readings = _Gauges()
+        self._readings = _ReadingCollector()
         self._known: dict[tuple[str, int], _Known] = {}
         # A time of creation for each series would double them.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # it is without annotations

@@ -1,0 +1,121 @@
+"""`python -m benchmarks.hot_partitions`: several processes that insert into the same partitions of a database.
+
+Each count of processes is a service of `lazulite serve --workers` on a database of its own. They take turns, and the
+median of the rounds counts. The load is the same for all: so many connections, which insert into the partitions in
+turn. The database is one PostgreSQL on this machine, whose commits take the time of `--commit-ms` at least: on a fast
+disk, the wait of processes for each other's commits would not be seen.
+
+A row is *overtaken* if it was sent in vain, because another process had changed its partition meanwhile.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from statistics import median
+from typing import NamedTuple
+from urllib.request import urlopen
+
+from tests.postgres.server import PostgresServer
+
+from benchmarks.catalogue import Catalogue
+from benchmarks.exchange import exchange
+from benchmarks.load import run_asyncio
+from benchmarks.processes import Server
+from benchmarks.subjects import LAZULITE, free_port, start
+from benchmarks.workload import NUMBERS_PER_RUN, Limits
+
+COUNTED = ("overtaken_rows",)
+_COUNTER = re.compile(r"^lazulite_(\w+)_total (\S+)$", re.MULTILINE)
+
+
+class Service(NamedTuple):
+    """Processes on one database."""
+
+    server: Server
+    metrics_port: int
+
+    def counters(self) -> dict[str, float]:
+        """Return the counters without labels, by name, summed over the processes."""
+        with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as page:
+            return {name: float(value) for name, value in _COUNTER.findall(page.read().decode())}
+
+
+class Found(NamedTuple):
+    """What one round found."""
+
+    per_second: float
+    p99_ms: float
+    counted: dict[str, float]
+    """Of each counter, how much it grew for each row that was written."""
+
+
+@contextmanager
+def serving(postgres: PostgresServer, processes: int) -> Iterator[Service]:
+    """Run so many processes on a database of their own, which has the table."""
+    port = free_port()
+    options = ("--metrics-port", port, "--workers", processes)
+    with start(LAZULITE, *map(str, options), pin=False, engine=postgres.dsn(postgres.create_database())) as server:
+        status, body = exchange(server.port, Catalogue(server.host, 0).create())
+        assert status == 201, body
+        yield Service(server, port)
+
+
+def measured(service: Service, connections: int, partitions: int, seconds: float, number: int) -> Found:
+    """Insert for some seconds; raise an error if one request failed."""
+    workload = Catalogue(service.server.host, 0).insert(connections, partitions)
+    before = service.counters()
+    found = run_asyncio(workload, service.server.port, number * NUMBERS_PER_RUN, Limits(seconds, 10**8))
+    after = service.counters()
+    if found.errors:
+        raise SystemExit(f"{found.errors} of {found.requests} requests failed")
+    grown = {name: (after.get(name, 0) - before.get(name, 0)) / found.requests for name in COUNTED}
+    return Found(found.requests / found.seconds, found.p99_ms, grown)
+
+
+def table(rounds: dict[int, list[Found]]) -> Iterator[str]:
+    """Yield the lines of a table: a row for each count of processes, by its median rounds."""
+    yield "| processes | rows/s | × first | p99 ms | rows sent per row written |"
+    yield "|---|---|---|---|---|"
+    first = 0.0
+    for processes, found in rounds.items():
+        rate = median(each.per_second for each in found)
+        first = first or rate
+        overtaken = median(each.counted["overtaken_rows"] for each in found)
+        p99_ms = median(each.p99_ms for each in found)
+        yield f"| {processes} | {rate:,.0f} | {rate / first:.2f} | {p99_ms:.0f} | {1 + overtaken:.2f} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hot_partitions", description="See the module.")
+    parser.add_argument("--processes", type=int, nargs="+", default=[2, 8], help="the counts that take turns")
+    parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--connections", type=int, default=256, help="of clients, whatever the count")
+    parser.add_argument("--commit-ms", type=float, default=10, help="the least time of a commit; at most 100")
+    parser.add_argument("--seconds", type=float, default=6, help="of each round")
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args(arguments)
+    delay_us = str(int(args.commit_ms * 1000))
+    with (
+        PostgresServer.make(
+            max_connections="300", max_wal_size="8GB", commit_delay=delay_us, commit_siblings="0"
+        ) as postgres,
+        ExitStack() as stack,
+    ):
+        services = {count: stack.enter_context(serving(postgres, count)) for count in args.processes}
+        rounds: dict[int, list[Found]] = {count: [] for count in services}
+        for number in range(args.rounds + 1):
+            for count, service in services.items():
+                seconds = args.seconds if number else 2.0  # The first one warms up.
+                found = measured(service, args.connections, args.partitions, seconds, number)
+                if number:
+                    rounds[count].append(found)
+    print(f"{datetime.now(UTC):%Y-%m-%d}: {args.partitions} partitions, {args.connections} connections,", end=" ")
+    print(f"commits of {args.commit_ms:g} ms or more, {args.rounds} rounds of {args.seconds:g} s")
+    print("\n".join(table(rounds)))
+
+
+if __name__ == "__main__":
+    main()
