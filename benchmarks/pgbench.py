@@ -18,7 +18,7 @@ from tests.postgres.programs import programs
 from benchmarks.catalogue import KEYS_MAX, WRITE_PARTITIONS
 from benchmarks.entities import PARTITION_ROWS
 from benchmarks.workload import MARK, BenchmarkError, Limits, Load, Measurement, Workload
-from lazulite.engine.postgres.sql_statements import PLANNED_ONCE, SESSION
+from lazulite.engine.postgres.sql_statements import ONE_SESSION_EACH, PLANNED_ONCE, SESSION
 
 THREADS = 2
 TRANSACTIONS_MIN = 1000  # A run of fewer is bounded by their number, not by time: pgbench takes one of both.
@@ -44,7 +44,7 @@ def loading(dsn: str, script: str, variables: Mapping[str, str | int], *, citus:
     It raises a `BenchmarkError` if a statement fails. On Citus, plans are not the same for all arguments. Several
     statements in one message (`\\;`) cannot be prepared.
     """
-    session = re.findall(r"SET (\w+) = (\w+)", SESSION if citus else SESSION + PLANNED_ONCE)
+    session = re.findall(r"SET ([\w.]+) = (\w+)", SESSION + (ONE_SESSION_EACH if citus else PLANNED_ONCE))
     text = (Path(__file__).parent / "sql" / f"{script}.sql").read_text("utf-8")
     text = text.replace("ROWS", ", ".join(f"({_ROW.format(row)})" for row in range(rows)))
     mode = "simple" if "\\;" in text else "prepared"

@@ -59,7 +59,7 @@ from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.scan import PageSlice, scan
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import PartitionAddress
-from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
+from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, ONE_SESSION_EACH, PLANNED_ONCE, SESSION, TIME
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ class PostgresEngine:
         if self._kind is not None and self._kind.has_postgres_settings:
             # A little below this side's limit: a statement that the database ends costs no connection.
             session = SESSION.format(milliseconds=int(self._settings.statement_seconds * 900))
-            await connection.execute(session if self._kind.citus else f"{session}; {PLANNED_ONCE}")
+            await connection.execute(f"{session}; {ONE_SESSION_EACH if self._kind.citus else PLANNED_ONCE}")
         if self._prepared:
             await connection.execute(self._prepared)
 

@@ -174,3 +174,8 @@ other rows without them."""
 PLANNED_ONCE = "SET plan_cache_mode = force_generic_plan"
 """The generic plan is right for all arguments. Not on Citus, which needs the arguments to choose a shard, and rejects
 most statements without them."""
+
+ONE_SESSION_EACH = "SET citus.max_adaptive_executor_pool_size = 1"
+"""A statement that goes to several shards of a worker of Citus asks them one after the other, over the one session that
+is kept. By default it opens up to 16 sessions with each worker, and closes all but one when it ends: for a page, that
+takes the worker longer than the shards take."""

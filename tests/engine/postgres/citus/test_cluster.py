@@ -164,6 +164,18 @@ async def test_no_shard_sorts_or_reads_more_than_a_page(engine: PostgresEngine, 
     assert max(int(rows) for rows in re.findall(r"actual rows=(\d+)", shards)) == 10
 
 
+async def test_a_session_of_the_coordinator_has_one_with_each_worker(engine: PostgresEngine) -> None:
+    """Sessions of a transaction are kept until it ends, and without a pause between them Citus opens all it may."""
+    async with engine._pool.snapshot() as connection:
+        await connection.execute("SET LOCAL citus.executor_slow_start_interval = 0")
+        await connection.fetch(scan.KEYS_IN_SPACE, 1, 10, b"", b"", b"\xff", b"")
+        name = f"citus_internal gpid={await connection.fetchval('SELECT citus_backend_gpid()')}"
+        for worker in Coordinator(CITUS).workers():
+            count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
+            [[sessions]] = await asyncio.to_thread(worker.execute, count, name)
+            assert sessions == 1
+
+
 async def test_a_role_that_cannot_reach_all_workers_is_warned_about(dsn: str) -> None:
     async with engine_at(dsn) as engine, engine._pool.connection() as connection:
         assert await server_settings.set_worker_plans(connection, 5) == []
