@@ -107,8 +107,8 @@ def in_workers() -> None:
     command, (_, names, *_) = worker.command, sys.argv
     names = "+".join(each for each in names.split("+") if each != in_workers.__name__)
 
-    def differing(lock: int, store: int, sockets: Sequence[Sockets]) -> Sequence[str]:
-        python, option, _, *arguments = command(lock, store, sockets)
+    def differing(lock: int, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+        python, option, _, *arguments = command(lock, store, passage, sockets)
         return [python, option, "tests.torture.mutations.worker", names, *arguments]
 
     worker.command = differing

@@ -4,11 +4,14 @@ A running server does this for its location, as it has the store; a command does
 that no server has open. Invariant: no cache of the process, or of its workers, shows what was removed.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
+from lazulite.app.commands import COUNT_RESOURCES, REMOVE_DATA
 from lazulite.app.registry import SPACES
 from lazulite.blob.storage.catalog import Catalog as Containers
+from lazulite.control.channel import Channel
+from lazulite.control.command import AccountArguments, Json, single
 from lazulite.engine.commit import put_rows
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Engine, Key, KeyRange
@@ -18,7 +21,6 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.queue.call import SHARDS_OF_DATABASE
 from lazulite.queue.catalog import Catalog as Queues
 from lazulite.records.spaces import DELEGATIONS, SERVICE_PROPERTIES
-from lazulite.server.control_socket import COUNT_RESOURCES, REMOVE_DATA, Procedures
 from lazulite.table.catalog import Catalog as Tables
 
 Invalidated = Callable[[int, list[Key]], AbstractAsyncContextManager[None]]
@@ -60,10 +62,17 @@ class AccountData:
         shards = SHARDS_OF_DATABASE if shared else 1
         self._catalogs = (Tables(engine), Queues(engine, shards), Containers(engine, system_clock, contents))
 
-    @property
-    def procedures(self) -> Procedures:
-        """What a command can ask a running server for."""
-        return {COUNT_RESOURCES: self.count, REMOVE_DATA: self.remove}
+    def register(self, channel: Channel) -> None:
+        """Have commands count and remove data in this process."""
+
+        def count(of: AccountArguments) -> AsyncGenerator[Json, None]:
+            return single(self.count(of.account))
+
+        def remove(of: AccountArguments) -> AsyncGenerator[Json, None]:
+            return single(self.remove(of.account))
+
+        channel.register(COUNT_RESOURCES, count)
+        channel.register(REMOVE_DATA, remove)
 
     async def count(self, account: str) -> Mapping[str, int]:
         """Return how many tables, queues and containers an account has, by their nouns, without zeros."""

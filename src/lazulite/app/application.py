@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from lazulite.app.channel import status_of
+from lazulite.app.commands import STATUS
 from lazulite.app.servers import REQUEST_IDS, front, leave_all
 from lazulite.app.services import open_logs, open_services
 from lazulite.app.stores import Store, open_store
@@ -270,6 +272,7 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
 
             applications = {name: application([name]) for name in settings.services}
             applications[_ALL] = application(settings.services)
+            store.channel.register(STATUS, status_of("server", lambda: _readings(applications.values(), store)))
             serve: Mapping[str, Serve] = applications
             if metrics is not None and metrics_path is not None:
                 render = partial(metrics.render, lambda: _readings(applications.values(), store))

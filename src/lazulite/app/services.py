@@ -232,8 +232,8 @@ async def open_services(
         if prepare is not None:
             await prepare(caches)
         else:
-            data = AccountData(store.engine, store.contents, caches_of(caches))
-            store.procedures.update(data.procedures)
+            data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
+            data.register(store.channel)
         served: dict[str, Served] = {}
         for name, service in made.items():
             await _start(service, store, scheduler, stack)

@@ -8,13 +8,16 @@ containers are writable by one. What Lazulite makes itself is its owner's only.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from lazulite import __version__
+from lazulite.app.channel import open_channel
+from lazulite.app.checkpoints import Checkpoints
 from lazulite.app.clock import (
     DatabaseClock,
     check_database_time,
@@ -23,9 +26,11 @@ from lazulite.app.clock import (
     note_boot,
     timestamp_clock,
 )
+from lazulite.app.commands import CHECKPOINT
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import LOOK_SECONDS, AccountRow, AccountWatch
+from lazulite.control.channel import Channel
 from lazulite.engine.content.backup import deletions_held, link_files
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.content.files import ContentFiles
@@ -40,7 +45,6 @@ from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.write_check import KEPT_SECONDS
 from lazulite.migration.journal import reject_unfinished
 from lazulite.protocol.clock import system_clock
-from lazulite.server.control_socket import Procedure, control
 from lazulite.settings.config import (
     BACKUP_MANIFEST,
     DEVELOPMENT_OFF,
@@ -124,8 +128,8 @@ class Store:
     """Returns the names of the database's parts that took no write at the last health check."""
     check_seconds: float = KEPT_SECONDS
     """How long the result of a health check stands; 0 in a worker, as the primary keeps it for all."""
-    procedures: MutableMapping[str, Procedure] = field(default_factory=dict)
-    """What commands can ask this process for, by name; of a location (`server.control_socket`)."""
+    channel: Channel = field(default_factory=partial(Channel, __version__))
+    """Takes the commands of this process."""
 
 
 class OpenLocation(NamedTuple):
@@ -134,7 +138,7 @@ class OpenLocation(NamedTuple):
     engine: RocksEngine
     directory: AccountDirectory
     contents: ContentStore
-    procedures: MutableMapping[str, Procedure]
+    channel: Channel
     """See `Store`."""
 
     def store(self) -> Store:
@@ -146,7 +150,7 @@ class OpenLocation(NamedTuple):
             self.contents,
             name,
             self.engine.statistics,
-            procedures=self.procedures,
+            channel=self.channel,
         )
 
 
@@ -222,12 +226,10 @@ async def open_location(
         if location is not None:
             note_boot(location, timestamps.boot_tick)
         await reject_unfinished(engine, engine.name)
-        procedures: dict[str, Procedure] = {}
-        async with (
-            control(location, partial(_checkpoint, engine), report, procedures),
-            meanwhile(development_off(directory, report)),
-        ):
-            yield OpenLocation(engine, directory, contents, procedures)
+        async with open_channel(settings) as channel, meanwhile(development_off(directory, report)):
+            if location is not None:
+                channel.register(CHECKPOINT, Checkpoints(location, partial(_checkpoint, engine)).lend)
+            yield OpenLocation(engine, directory, contents, channel)
     finally:
         await engine.close()
         await contents.close()
@@ -265,6 +267,7 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
         present = DatabaseClock(engine.unix_seconds)
         await present.ask()
         async with (
+            open_channel(settings) as channel,
             meanwhile(watch.run()),
             meanwhile(present.run()),
             meanwhile(development_off(directory, report)),
@@ -280,6 +283,7 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
                 shared=True,
                 present=present,
                 away=lambda: engine.failed_nodes,
+                channel=channel,
             )
             await contents.close()
 

@@ -21,6 +21,8 @@ from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING, NoReturn
 
+from lazulite.app.channel import status_of
+from lazulite.app.commands import STATUS
 from lazulite.app.registry import CODEC
 from lazulite.app.servers import ServerGroup, open_servers
 from lazulite.app.services import Prepare, certificate_of, open_logs, reload_certificate, tune_garbage_collector
@@ -40,7 +42,15 @@ from lazulite.server.observability.families import Families, dumped
 from lazulite.server.observability.line_writer import Output
 from lazulite.server.server import Sockets
 from lazulite.server.workers.locked_output import LockedOutput
-from lazulite.server.workers.supervisor import ANNOUNCE_STOP, FORCE_STOP, METRICS, READY, RELOAD, STOP
+from lazulite.server.workers.supervisor import (
+    ANNOUNCE_STOP,
+    FORCE_STOP,
+    METRICS,
+    READY,
+    RELOAD,
+    STOP,
+    take_connections,
+)
 from lazulite.settings.config import Settings, content_path
 
 if TYPE_CHECKING:
@@ -52,23 +62,24 @@ _STDIN, _STDOUT = 0, 1
 _NONE = "-"
 
 
-def command(lock: int, store: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+def command(lock: int, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
     """Return the command line of a worker.
 
     Args:
         lock: the descriptor of the lock of its logs.
         store: the descriptor of its stream to the primary's engine.
+        passage: the descriptor of the socket by which the primary passes connections of the control channel.
         sockets: listening, for each server.
     """
     listening = [_NONE if each is None else str(each.fileno()) for pair in sockets for each in pair]
-    return [sys.executable, "-m", "lazulite.app.worker", str(lock), str(store), *listening]
+    return [sys.executable, "-m", "lazulite.app.worker", str(lock), str(store), str(passage), *listening]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until the primary stops this process, or is gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    lock, store, *listening = arguments
+    lock, store, passage, *listening = arguments
     # The primary encoded its own settings; no other process can write to this pipe.
     settings: Settings = pickle.loads(_settings())  # noqa: S301
     inherited = [None if each == _NONE else _socket(each) for each in listening]
@@ -79,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
 
     try:
         with ExitStack() as stack:
-            lifecycle.run(_serve(settings, _socket(store), sockets, stack, share))
+            lifecycle.run(_serve(settings, _socket(store), _socket(passage), sockets, stack, share))
     except (ValueError, CertificateError, EngineError, OSError) as error:
         report(f"a worker ends: {error}")
         return 1
@@ -194,7 +205,7 @@ async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Sto
 
 
 async def _serve(
-    settings: Settings, stream: socket, sockets: Sequence[Sockets], stack: ExitStack, share: Share
+    settings: Settings, stream: socket, passage: socket, sockets: Sequence[Sockets], stack: ExitStack, share: Share
 ) -> None:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
@@ -212,6 +223,8 @@ async def _serve(
             actions[RELOAD] = partial(reload_certificate, certificate)
         if metrics is not None:
             actions[METRICS] = _MetricsPrinter(metrics, servers, store.counters).start
+        store.channel.register(STATUS, status_of("worker", lambda: server_readings(servers)))
+        take_connections(passage, store.channel.attach)
         tune_garbage_collector()
         await servers.start(sockets)
         stdin = os.fdopen(_STDIN, "rb", buffering=0, closefd=False)
@@ -219,6 +232,7 @@ async def _serve(
         os.write(_STDOUT, READY)
         await over.wait()
         await servers.stop()
+        await store.channel.close()
 
 
 if __name__ == "__main__":

@@ -9,12 +9,15 @@ import os
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from socket import socket
 from typing import TypeAlias
 
 from lazulite.app import worker
 from lazulite.app.account_data import AccountData
+from lazulite.app.channel import open_channel, status_of
+from lazulite.app.commands import STATUS
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
 from lazulite.app.services import certificate_of, maintenance, take_over, tune_garbage_collector
@@ -58,7 +61,7 @@ async def serve_by_workers(
             tune_garbage_collector()
             workers = WorkerSupervisor(
                 partial(worker.command, lock),
-                pickle.dumps(settings),
+                pickle.dumps(replace(settings, control_socket=None)),
                 count=settings.workers,
                 addresses={names: Address(*settings.address(names[0])) for names in settings.servers},
                 limits=settings.limits,
@@ -68,6 +71,7 @@ async def serve_by_workers(
                 listener=None if metrics is None else worker_metrics,
                 explained=lambda error, names: explained(error, names, settings),
             )
+            store.channel.register(STATUS, status_of("primary", dict, workers.connects))
             metrics_port = None if page is None else page.port
 
             def on_ready(ports: Mapping[tuple[str, ...], Ports]) -> None:
@@ -84,9 +88,10 @@ async def _behind(
 ) -> AsyncIterator[tuple[Store, Attach]]:
     """Yield the store, and the function that connects a worker to it; `flush_observer` is called with each flush."""
     if settings.database is not None:
-        async with open_store(settings) as store:
+        async with open_store(replace(settings, control_socket=None)) as store:
             pass
-        yield store, _close
+        async with open_channel(settings) as channel:
+            yield replace(store, channel=channel), _close
         return
     async with open_location(settings, flush_observer) as opened:
         scheduler, check = FairScheduler(), WriteCheck(opened.engine.check_writable)
@@ -103,7 +108,7 @@ async def _behind(
                 procedures=procedures,
             )
             data = AccountData(opened.engine, opened.contents, server.invalidated)
-            store.procedures.update(data.procedures)
+            data.register(store.channel)
             try:
                 yield store, partial(_join, server)
             finally:

@@ -5,8 +5,9 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from lazulite.app.commands import COUNT_RESOURCES, REMOVE_DATA
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.accounts.document import DEVELOPMENT_NAME, AccountsError, AccountStore
@@ -14,9 +15,11 @@ from lazulite.auth.accounts.switches import Switches
 from lazulite.cli.account_stores import account_name, account_store
 from lazulite.cli.connection_string import connection_string, endpoints_of, scheme_of
 from lazulite.cli.errors import CommandError
+from lazulite.control.client import Client
+from lazulite.control.command import AccountArguments, Command, ControlError
+from lazulite.control.socket_file import SOCKET
 from lazulite.engine.contract import EngineError
 from lazulite.protocol.clock import system_clock
-from lazulite.server.control_socket import COUNT_RESOURCES, REMOVE_DATA, ControlError, ask
 from lazulite.settings.config import DEVELOPMENT_OFF, ConfigError, accounts_from, database_from, store_path
 
 Environment: TypeAlias = Mapping[str, str]
@@ -65,7 +68,7 @@ def _list(_: Namespace, store: AccountStore, __: Environment) -> None:
         print(name)
 
 
-def _ask_data(args: Namespace, environ: Environment, procedure: str) -> Mapping[str, int]:
+def _ask_data(args: Namespace, environ: Environment, command: Command[AccountArguments]) -> Mapping[str, int]:
     """Ask for the data of an account, or remove it: by the server that has the location, or else by this process.
 
     Raises:
@@ -75,9 +78,12 @@ def _ask_data(args: Namespace, environ: Environment, procedure: str) -> Mapping[
     """
     database = database_from(args, environ)
     if database is None:
-        answer = ask(args.location, procedure, args.name)
-        if answer is not None:
-            return answer
+        try:
+            answer: Any = Client.at(args.location / SOCKET).ask(command, AccountArguments(args.name))
+            return dict(answer)
+        except ControlError as error:
+            if error.code != "no-server":
+                raise
         if not (store_path(args.location) / "CURRENT").is_file():
             return {}
     # A removal alone needs the services, whose imports take a while.
@@ -88,7 +94,8 @@ def _ask_data(args: Namespace, environ: Environment, procedure: str) -> Mapping[
     async def ask_here() -> Mapping[str, int]:
         async with open_endpoint(database or args.location, system_clock, must_exist=False) as opened:
             data = AccountData(opened.engine, opened.contents, caches_of({}), shared=database is not None)
-            return await data.procedures[procedure](args.name)
+            ask = data.count if command is COUNT_RESOURCES else data.remove
+            return await ask(args.name)
 
     return lifecycle.run(ask_here())
 

@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from lazulite.app.checkpoints import borrowed_checkpoint
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.backup_manifest import BackupError, atomic_directory, copy_file, copy_tree, write_manifest
 from lazulite.cli.check import verify_location
 from lazulite.cli.errors import CommandError
 from lazulite.cli.selected_database import reject_database
+from lazulite.control.command import ControlError
 from lazulite.engine.content.backup import link_files
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.data_directory import DataDirectory, make_checkpoint
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.migration.journal import JOURNAL_KEY, UNFINISHED
-from lazulite.server.control_socket import ControlError, borrowed_checkpoint
 from lazulite.settings.config import account_file, content_path, store_path
 
 

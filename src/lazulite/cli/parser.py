@@ -157,6 +157,7 @@ def build_parser() -> Parser:
     _add_blob(commands)
     _add_store(commands)
     _add_upgrade(commands)
+    _add_status(commands)
     return parser
 
 
@@ -359,6 +360,19 @@ def _add_store(commands: Commands) -> None:
         parser.add_argument(name, dest=dest, type=store, required=True, metavar="STORE", help=text)
     parser.add_argument("--verify-only", action="store_true", help="compare the two stores without copying")
     parser.add_argument("--silent", "-s", action="store_true", help="do not print progress")
+
+
+def _add_status(commands: Commands) -> None:
+    parser = _command(commands, "status", "status", "print the processes of a running server")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each process")
+    _control_flags(parser)
+
+
+def _control_flags(parser: Parser) -> None:
+    """Add the flags that name a running server."""
+    _location_flag(parser)
+    text = "socket of the server, as lazulite serve --control-socket names it (that of the location)"
+    parser.add_argument("--control-socket", type=Path, metavar="PATH", help=text)
 
 
 def _add_upgrade(commands: Commands) -> None:

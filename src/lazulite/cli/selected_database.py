@@ -1,9 +1,11 @@
-"""Select the database of a command that works on a location, on a database, or on one of them only."""
+"""Select what a command works on: a location, a database, or a running server."""
 
 from argparse import Namespace
 from collections.abc import Mapping
 
 from lazulite.cli.errors import CommandError
+from lazulite.control.client import Client
+from lazulite.control.socket_file import SOCKET
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.settings.config import ConfigError, database_from
 
@@ -33,3 +35,16 @@ def reject_database(args: Namespace, environ: Mapping[str, str], alternative: st
     """
     if selected_database(args, environ) is not None:
         raise CommandError(f"this command works on a --location, not on a database; {alternative}")
+
+
+def running_server(args: Namespace, environ: Mapping[str, str]) -> Client:
+    """Return a client of the server that the flags name. What it raises is of `lazulite.control`.
+
+    Raises:
+        CommandError: the flags name a database, which tells no socket of its servers.
+    """
+    if args.control_socket is not None:
+        return Client.at(args.control_socket)
+    if selected_database(args, environ) is not None:
+        raise CommandError("for the server of a database pass --control-socket PATH, as to lazulite serve", 2)
+    return Client.at(args.location / SOCKET)

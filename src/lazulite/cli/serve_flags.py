@@ -151,6 +151,8 @@ def _name_flags(parser: ArgumentParser) -> None:
 
 def _process_flags(parser: ArgumentParser) -> None:
     flag = parser.add_argument_group("processes and clock").add_argument
+    text = "take commands at this Unix socket, too, such as those of lazulite status"
+    flag("--control-socket", type=Path, metavar="PATH", help=text)
     flag(
         "--engine-connections",
         type=count,

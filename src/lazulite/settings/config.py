@@ -56,6 +56,8 @@ class Settings:
     """The networks of proxies whose `X-Forwarded-…` headers are trusted."""
     copy_source_hosts: tuple[SourceHost, ...] = ()
     """The hosts from which sources of copies may be fetched."""
+    control_socket: Path | None = None
+    """Where commands reach the server, too, beside a location; None: only there."""
     database: PostgresSettings | None = None
     """The database of store and accounts, in place of a location."""
     workers: int = 1
@@ -133,6 +135,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         allowed_suffixes=tuple(args.host_suffix),
         trusted_proxies=tuple(args.trusted_proxy),
         copy_source_hosts=tuple(args.copy_source_host),
+        control_socket=args.control_socket,
         database=database,
         workers=args.workers,
         accounts=accounts_from(environ),

@@ -5,6 +5,7 @@ The next writes of an embedded store can be made to fail.
 
 import asyncio
 import hashlib
+import socket
 import threading
 import uuid
 from base64 import b64encode
@@ -17,13 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from lazulite.app.channel import status_of
+from lazulite.app.commands import STATUS
 from lazulite.app.servers import open_servers
 from lazulite.app.stores import open_store
+from lazulite.app.telemetry import server_readings
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.accounts.account import Account as ServedAccount
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.switches import Switches
 from lazulite.cli.connection_string import connection_string, path_style
+from lazulite.control.channel import Channel
+from lazulite.control.client import SECONDS_MAX, Client
 from lazulite.engine.contract import Clock, EngineUnavailableError
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock
@@ -96,8 +102,10 @@ class Storage:
         ports: Mapping[str, int],
         directory: AccountDirectory,
         failures: NextFailures,
+        channel: Channel,
     ) -> None:
         self._loop = loop
+        self._channel = channel
         self._directory = directory
         self._failures = failures
         self._ports = ports
@@ -109,6 +117,8 @@ class Storage:
         """The port of the Blob service on 127.0.0.1."""
         self.development = self._described(DEVELOPMENT_ACCOUNT)
         """The development account, `devstoreaccount1`."""
+        self.control = Client(self._connect)
+        """Sends commands to the server; see `lazulite.control`."""
 
     @property
     def connection_string(self) -> str:
@@ -162,6 +172,12 @@ class Storage:
             ValueError: there is no such step.
         """
         self._failures.fail(step, count)
+
+    def _connect(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(SECONDS_MAX)
+        self._loop.call_soon_threadsafe(self._channel.attach, theirs)
+        return ours
 
     def _add(self, account: ServedAccount, changes: Mapping[str, Any]) -> Account:
         known = self._directory.get(account.name)
@@ -244,8 +260,9 @@ async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storag
     ):
         try:
             await servers.start()
+            store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))
             ports = {service: found.http or 0 for service, found in servers.ports.items()}
-            storage = Storage(loop, ports, store.directory, failures)
+            storage = Storage(loop, ports, store.directory, failures, store.channel)
             started.set_result((storage, partial(_from_thread, loop, stopped.set)))
             await stopped.wait()
         finally:

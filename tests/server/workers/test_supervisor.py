@@ -31,7 +31,7 @@ class Stage:
         self.attached: asyncio.Queue[None] = asyncio.Queue()
         self.reported: asyncio.Queue[str] = asyncio.Queue()
         self.places = WorkerSupervisor(
-            lambda store, sockets: [sys.executable, "-c", code],
+            lambda store, passage, sockets: [sys.executable, "-c", code],
             SETTINGS,
             count=count,
             addresses={"notes": Address("127.0.0.1", port, None)},

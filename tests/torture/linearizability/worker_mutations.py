@@ -72,8 +72,8 @@ DETECTED_BY = {
 def _start_broken(name: str) -> None:
     command = worker.command
 
-    def broken(lock: int, store: int, sockets: Sequence[Sockets]) -> Sequence[str]:
-        python, option, _, *arguments = command(lock, store, sockets)
+    def broken(lock: int, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+        python, option, _, *arguments = command(lock, store, passage, sockets)
         return [python, option, "tests.torture.linearizability.worker_mutations", name, *arguments]
 
     worker.command = broken

@@ -3,7 +3,8 @@
 Workers have numbers from 0. Each number has its own listening sockets; the kernel assigns each new connection to one of
 the numbers. The primary keeps the sockets open too, so that connections that wait there when a worker dies are accepted
 by its successor. A worker reads its settings from standard input, and then commands of one byte. The end of the input
-means that the primary is gone.
+means that the primary is gone. To have a worker run a command of the control channel, the primary passes it one end of
+a new pair of sockets.
 
 Invariants: after `start` each number has a process, or one is being started; a process that ends is replaced; after
 `stop` there is none. A worker that `stop` ends has responded to all requests in flight, unless the drain's time was up.
@@ -14,6 +15,7 @@ import contextlib
 import socket
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -69,8 +71,8 @@ class WorkerSupervisor(Generic[T]):
     """See above; `lifecycle.serve` runs it as it runs a `Server`.
 
     Args:
-        command: returns the command line of a worker, given the descriptor of its stream to the store and its sockets,
-            those of each address.
+        command: returns the command line of a worker, given the descriptors of its stream to the store and of the
+            socket by which connections are passed, and its sockets, those of each address.
         settings: sent to each worker first.
         count: of the workers.
         addresses: where they listen, by what is served there.
@@ -84,7 +86,7 @@ class WorkerSupervisor(Generic[T]):
 
     def __init__(  # noqa: PLR0913 - most are given by name
         self,
-        command: Callable[[int, Sequence[Sockets]], Sequence[str]],
+        command: Callable[[int, int, Sequence[Sockets]], Sequence[str]],
         settings: bytes,
         *,
         count: int,
@@ -109,6 +111,8 @@ class WorkerSupervisor(Generic[T]):
         self._sockets: list[list[Sockets]] = []
         """By worker, those of each address."""
         self._processes: dict[int, Process] = {}
+        self._passages: dict[int, socket.socket] = {}
+        """By worker, where connections are passed to one that accepts requests."""
         self._keepers: list[asyncio.Task[None]] = []
         self._stop_announced = self._stopping = False
 
@@ -116,6 +120,11 @@ class WorkerSupervisor(Generic[T]):
     def ports(self) -> Mapping[T, Ports]:
         """The ports that are listened on since `start`."""
         return {served: sockets.ports for served, sockets in zip(self._addresses, self._sockets[0], strict=True)}
+
+    def connects(self) -> Mapping[str, Callable[[], socket.socket]]:
+        """Return the name of each worker that accepts requests -> what returns a new connection to its channel."""
+        passages = sorted(self._passages.items())
+        return {f"worker {number + 1}": partial(_pass_connection, passage) for number, passage in passages}
 
     async def start(self) -> None:
         """Listen, start all processes and return once they accept requests.
@@ -187,7 +196,8 @@ class WorkerSupervisor(Generic[T]):
 
     async def _live(self, number: int, ready: "asyncio.Future[None]") -> tuple[bool, int | None]:
         """Run one process to its end; return whether it ever accepted requests, and its exit code."""
-        process = self._processes[number] = await self._begin(number)
+        process, passage = await self._begin(number)
+        self._processes[number] = process
         assert process.stdin is not None
         assert process.stdout is not None
         if self._stop_announced:
@@ -198,9 +208,12 @@ class WorkerSupervisor(Generic[T]):
         if accepts:
             if not ready.done():
                 ready.set_result(None)
+            self._passages[number] = passage
             await self._listen(number, process, process.stdout)
         code = await process.wait()
         del self._processes[number]
+        self._passages.pop(number, None)
+        passage.close()
         process.stdin.close()
         return accepts, code
 
@@ -215,19 +228,22 @@ class WorkerSupervisor(Generic[T]):
         finally:
             self._listener.on_end(number)
 
-    async def _begin(self, number: int) -> Process:
+    async def _begin(self, number: int) -> tuple[Process, socket.socket]:
+        """Start a process; return it, and where connections are passed to it."""
         ours, theirs = socket.socketpair()
-        with theirs:
+        passage, passed = socket.socketpair()
+        passage.setblocking(False)
+        with theirs, passed:
             sockets = self._sockets[number]
             listening = [descriptor for pair in sockets for descriptor in pair.descriptors()]
-            inherited = (theirs.fileno(), *listening, *self._shared)
-            command = self._command(theirs.fileno(), sockets)
+            inherited = (theirs.fileno(), passed.fileno(), *listening, *self._shared)
+            command = self._command(theirs.fileno(), passed.fileno(), sockets)
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES_MAX, pass_fds=inherited
             )
         await self._attach(ours, lambda: _kill(process))
         _send(process, self._settings)
-        return process
+        return process, passage
 
 
 def _send(process: Process, data: bytes) -> None:
@@ -235,6 +251,41 @@ def _send(process: Process, data: bytes) -> None:
     assert process.stdin is not None
     with contextlib.suppress(OSError, RuntimeError):  # uvloop raises the latter for a closed pipe.
         process.stdin.write(data)
+
+
+def _pass_connection(passage: socket.socket) -> socket.socket:
+    """Pass a process one end of a new pair of sockets, and return the other. Raises `OSError` if it takes none."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            socket.send_fds(passage, [b"c"], [theirs.fileno()])
+        except OSError:
+            ours.close()
+            raise
+    return ours
+
+
+def take_connections(passage: socket.socket, take: Callable[[socket.socket], None]) -> None:
+    """Have a worker take each connection that its primary passes, on the running loop, until the primary is gone.
+
+    Args:
+        passage: the socket that the worker inherited.
+        take: called with each connection.
+    """
+    passage.setblocking(False)
+    loop = asyncio.get_running_loop()
+
+    def receive() -> None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(passage, 1, 1)
+        except BlockingIOError:
+            return
+        for descriptor in descriptors:
+            take(socket.socket(fileno=descriptor))
+        if not data:
+            loop.remove_reader(passage)
+
+    loop.add_reader(passage, receive)
 
 
 def _kill(process: Process) -> None:

@@ -1,0 +1,16 @@
+"""The commands that a server takes whatever it serves, for both sides; see `lazulite.control`."""
+
+from lazulite.control.command import AccountArguments, Command, NoArguments
+
+CHECKPOINT = Command("checkpoint", NoArguments, seconds_max=None)
+"""Makes a checkpoint of a location, and has one item, the name of its directory there. The checkpoint is there until
+the client hangs up. Checkpoints are made one after the other."""
+
+COUNT_RESOURCES = Command("account-resources", AccountArguments)
+"""Has one item: how many tables, queues and containers an account has, by their nouns, without zeros."""
+
+REMOVE_DATA = Command("account-remove-data", AccountArguments, seconds_max=None)
+"""Removes all that an account has; its item is empty."""
+
+STATUS = Command("status", NoArguments)
+"""Has an item for each process of the server: see `app.status`."""
