@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres import schema
 from lazulite.engine.postgres.citus.shard_map import LOOK, ShardMap
+from lazulite.engine.postgres.citus.shard_pages import ShardPageReads
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.conditional_writes import ConditionalWrites, OptimisticCommits, ScriptedWrites
 from lazulite.engine.postgres.contention import Contention
@@ -131,8 +132,9 @@ class Components:
         scripts = kind.needs_scripts if settings.scripts is None else settings.scripts
         locks, self.contention = PartitionLocks(), Contention()
         seconds_max = settings.statement_seconds * _COMMIT_RATIO
-        self.keys_first = kind.citus if settings.keys_first is None else settings.keys_first
         self.shards, self.content_shards = ShardMap(), ShardMap("contents")
+        keys_first = kind.citus if settings.keys_first is None else settings.keys_first
+        self.shard_pages = ShardPageReads(pool, self.shards) if keys_first else None
         self.reads = PointReads(pool, self.shards, each=kind.citus)
         self.pages = None if scripts else PageReads(pool)
         self.health = ClusterHealth(pool, self.shards) if kind.citus else None

@@ -165,9 +165,7 @@ class PostgresEngine:
         components = self._components or await self._ensure_started()
         if space in components.drops.closed:
             return
-        pages = scan(
-            self._pool, components.pages, space, ranges, limit, keys_first=components.keys_first, keys_only=keys_only
-        )
+        pages = scan(self._pool, components.pages, components.shard_pages, space, ranges, limit, keys_only=keys_only)
         try:
             async for page in pages:
                 yield page

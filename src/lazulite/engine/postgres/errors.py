@@ -14,6 +14,9 @@ RETRYABLE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 CHECK_FAILED = (asyncpg.DivisionByZeroError, asyncpg.UniqueViolationError)
 """A check of a script failed (see `sql_scripts`): nothing of it was done."""
 
+SHARDS_CHANGED = (asyncpg.DivisionByZeroError, asyncpg.UndefinedTableError)
+"""A node of a cluster has other shards than the statement names (see `citus.shard_pages`)."""
+
 ALREADY_MADE = (
     asyncpg.DuplicateSchemaError,
     asyncpg.DuplicateTableError,

@@ -10,7 +10,7 @@ that is given up during a statement is ended there, as far as that is possible.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias, TypeVar
 
@@ -21,7 +21,14 @@ from lazulite.engine.postgres.citus.nodes import ALL, Nodes
 from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.citus.workers import Workers
 from lazulite.engine.postgres.connection import Connection
-from lazulite.engine.postgres.errors import CHECK_FAILED, LOST, RETRYABLE, database_errors, worker_errors
+from lazulite.engine.postgres.errors import (
+    CHECK_FAILED,
+    LOST,
+    RETRYABLE,
+    SHARDS_CHANGED,
+    database_errors,
+    worker_errors,
+)
 from lazulite.engine.postgres.sessions import Sessions
 from lazulite.engine.postgres.settings import PostgresSettings
 
@@ -51,6 +58,7 @@ class Pool:
         self._slots = asyncio.Semaphore(settings.connections_max)
         self._scan_slots = asyncio.Semaphore(max(1, settings.connections_max // 2))
         self._bulk_slots = asyncio.Semaphore(max(1, settings.connections_max // 4))
+        self._all_nodes_slots = asyncio.Semaphore(max(1, settings.connections_max // 4))
         self._closed = False
         self._shards: ShardMap | None = None
         self._nodes: Nodes | None = None
@@ -116,6 +124,39 @@ class Pool:
         async with self._slot(self._scan_slots):
             everywhere = partition is None
             return await self.fetch(statement, *arguments, reads=True, partition=partition, everywhere=everywhere)
+
+    @property
+    def all_joined(self) -> bool:
+        """Whether there is a cluster, and statements for each of its nodes go to that node."""
+        return self._workers is not None and self._workers.all_joined
+
+    async def fetch_from_nodes(
+        self, asked: Mapping[int, tuple[str, Sequence[Argument]]]
+    ) -> Sequence[Sequence[asyncpg.Record]]:
+        """Run a statement on each node that reads from it alone, all at the same time.
+
+        Args:
+            asked: by node, the statement and its arguments.
+
+        Raises:
+            SHARDS_CHANGED: a node has other shards than its statement names.
+            EngineUnavailableError, EngineError: see `fetch`.
+        """
+        async with self._slot(self._scan_slots), self._slot(self._all_nodes_slots):
+            nodes = (self._fetch_from_node(node, *each) for node, each in asked.items())
+            found = await asyncio.gather(*nodes, return_exceptions=True)
+        answers: list[Sequence[asyncpg.Record]] = []
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+            answers.append(each)
+        return answers
+
+    async def _fetch_from_node(
+        self, node: int, statement: str, arguments: Sequence[Argument]
+    ) -> Sequence[asyncpg.Record]:
+        with database_errors(SHARDS_CHANGED):
+            return await self._tried(lambda connection: connection.fetch(statement, *arguments), node, reads=True)
 
     async def fetch_bulk(
         self, statement: str, *arguments: Argument, reads: bool = False, node: int | None = None

@@ -7,11 +7,11 @@ A page is read in the order of index keys (see `keys`). It ends before a group o
 useful order. The group is read separately, sorted by the whole keys, and the scan continues behind it. A page has the
 whole keys and the values of its rows. Behind the row that makes it as large as its bound, values are null.
 
-A Citus coordinator gets a page of each shard for a page over partitions. So the keys and sizes are read first, and then
-the values between the first key and the last one that the page has room for. The values are those of one moment. The
-page is in one partition where these keys are, and then goes to one shard. A page in one partition has no subquery, so a
-worker of Citus keeps its plan. A page over partitions has one: otherwise a coordinator would collect all rows for the
-window function.
+On Citus, each worker or each shard sends a page for a page over partitions (see `citus.shard_pages`). So the keys and
+sizes are read first, and then the values between the first key and the last one that the page has room for. The values
+of a node are those of one moment. The page is in one partition where these keys are, and then goes to one shard. A page
+in one partition has no subquery, so a worker of Citus keeps its plan. A page over partitions has one: otherwise a
+coordinator would collect all rows for the window function.
 
 No output column of a statement has the name of a column of the table. A Citus coordinator writes a statement again for
 its workers, and a worker would take `ORDER BY partition_key` for the output column of that name: it would sort all rows
@@ -26,6 +26,7 @@ import asyncpg
 
 from lazulite.engine.contract import JoinedKeys, Key, KeyRange
 from lazulite.engine.key_encoding import decode_text, escape_partition, join_keys
+from lazulite.engine.postgres.citus.shard_pages import ShardPageReads
 from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, in_group, index_key
 from lazulite.engine.postgres.page_reads import ROWS_MAX, PageReads, ShortPage
 from lazulite.engine.postgres.pool import Argument, Pool
@@ -261,11 +262,11 @@ def _index_key_end(key: bytes) -> bytes:
 async def scan(
     pool: Pool,
     pages: PageReads | None,
+    shard_pages: ShardPageReads | None,
     space: int,
     ranges: Sequence[KeyRange],
     limit: int | None,
     *,
-    keys_first: bool,
     keys_only: bool = False,
 ) -> AsyncGenerator[PageSlice, None]:
     """Yield the rows of some ranges, see `Engine.scan`.
@@ -273,19 +274,19 @@ async def scan(
     Args:
         pool: connections to the database.
         pages: reads short pages; None if the database cannot.
+        shard_pages: reads a page over partitions, its keys before its values; None if one statement reads both.
         space: the space.
         ranges: its ranges.
         limit: the most rows; None: all.
-        keys_first: whether to read the keys of a page over partitions before its values.
         keys_only: whether to read no values.
     """
     walks = _walks(space, ranges, keys_only=keys_only)
     if keys_only:
-        pages, keys_first = None, False
+        pages = shard_pages = None
     if not walks or limit == 0:
         return
     if len(walks) == 1:
-        page = await _first_page(pool, pages, walks[0], _rows(limit), keys_first=keys_first)
+        page = await _first_page(pool, pages, shard_pages, walks[0], _rows(limit))
         if walks[0].over or len(page) == limit:
             for part in _slices(page):
                 yield part
@@ -300,7 +301,7 @@ async def scan(
         left = limit
         for walk in _walks(space, ranges, keys_only=keys_only):
             while not walk.over and left != 0:
-                page = await _page(fetch, walk, _rows(left), keys_first=keys_first)
+                page = await _page(fetch, walk, _rows(left), keys_first=shard_pages is not None)
                 left = None if left is None else left - len(page)
                 for part in _slices(page):
                     yield part
@@ -308,7 +309,7 @@ async def scan(
 
 
 async def _first_page(
-    pool: Pool, pages: PageReads | None, walk: _Walk, rows: int, *, keys_first: bool
+    pool: Pool, pages: PageReads | None, shard_pages: ShardPageReads | None, walk: _Walk, rows: int
 ) -> Sequence[asyncpg.Record]:
     short = walk.ask_short(rows) if pages is not None and rows <= ROWS_MAX else None
     found = None if pages is None or short is None else await pages.read(short)
@@ -316,9 +317,11 @@ async def _first_page(
         return walk.take(found)
 
     def fetch(asked: _Asked) -> Awaitable[Sequence[asyncpg.Record]]:
+        if shard_pages is not None and asked[0] in (KEYS_IN_SPACE, VALUES_IN_SPACE):
+            return shard_pages.fetch(*asked, rows)
         return pool.fetch_page(asked[0], *asked[1], partition=_partition_of(asked))
 
-    return await _page(fetch, walk, rows, keys_first=keys_first)
+    return await _page(fetch, walk, rows, keys_first=shard_pages is not None)
 
 
 async def _page(fetch: _Fetch, walk: _Walk, rows: int, *, keys_first: bool) -> Sequence[asyncpg.Record]:

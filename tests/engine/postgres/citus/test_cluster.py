@@ -231,15 +231,41 @@ async def test_statements_on_one_node_are_sent_to_it(engine: PostgresEngine) -> 
 LOST_COORDINATOR = "the coordinator was asked"
 
 
+async def lost(*, new: bool = False) -> None:
+    """Fail where a session of the coordinator would be opened."""
+    raise EngineUnavailableError(f"{LOST_COORDINATOR}, {new}")
+
+
+async def read_pages(engine: PostgresEngine, rows: int) -> Sequence[tuple[str, str]]:
+    """Return the keys of a page over partitions."""
+    pages = [part async for part in engine.scan(1, [WHOLE], rows)]
+    return [part.key(at) for part in pages for at in range(len(part.values))]
+
+
+async def test_pages_over_partitions_are_read_from_the_workers(
+    engine: PostgresEngine, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has one session with a worker, and few are read at a time."""
+    rows = [f"{number:02}" for number in range(30)]
+    for number in range(20):
+        await engine.commit(1, f"p{number:02}", changing(rows, lambda *_: dict.fromkeys(rows, b"x")))
+    await (await engine._ensure_started()).periodic.close()
+    assert engine._pool._workers is not None
+    engine._pool._workers.looked(math.inf)
+    monkeypatch.setattr(engine._pool._sessions, "open", lost)
+    expected = [(f"p{at // 30:02}", f"{at % 30:02}") for at in range(100)]
+    assert await asyncio.gather(*(read_pages(engine, 100) for _ in range(16))) == [expected] * 16
+    for worker in Coordinator(CITUS).workers():
+        [[sessions]] = await asyncio.to_thread(worker.execute, OURS, database=dsn.rpartition("/")[2])
+        assert sessions <= engine._settings.connections_max // 4
+
+
 async def test_so_are_those_on_a_content(engine: PostgresEngine, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the windows of a copy and for deletions, which take long."""
     contents, components = await engine.contents(), await engine._ensure_started()
     await components.periodic.close()
     assert engine._pool._workers is not None
     engine._pool._workers.looked(math.inf)
-
-    async def lost(*, new: bool = False) -> None:
-        raise EngineUnavailableError(f"{LOST_COORDINATOR}, {new}")
 
     with monkeypatch.context() as patch:
         patch.setattr(engine._pool._sessions, "open", lost)
@@ -258,9 +284,11 @@ async def test_so_are_those_on_a_content(engine: PostgresEngine, dsn: str, monke
 
 
 async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: PostgresEngine, dsn: str) -> None:
-    """As long as this process does not know of that."""
+    """As long as this process does not know of that. Pages over partitions go through the coordinator meanwhile."""
     components = await engine._ensure_started()
     await components.periodic.close()
+    assert engine._pool._workers is not None
+    engine._pool._workers.looked(math.inf)
     partition = components.shards.samples()[1]
     for _ in range(8):  # By then, the session has kept the plans.
         await engine.commit(1, partition.decode(), changing(["r"], lambda *_: {"r": b"x"}))
@@ -276,7 +304,9 @@ async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: Postgr
     rows = [f"t{number:02}" for number in range(50)]
     for value in (b"1", b"2"):
         await engine.commit(1, partition.decode(), changing(rows, lambda *_, value=value: dict.fromkeys(rows, value)))
-    assert [part.values async for part in engine.scan(1, [WHOLE])] == [[b"x+", b"y", *[b"2"] * 50]]
+    assert engine._pool.all_joined
+    for _ in range(2):
+        assert [part.values async for part in engine.scan(1, [WHOLE], 1000)] == [[b"x+", b"y", *[b"2"] * 50]]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ def answer(sample: int = SAMPLE) -> Sequence[asyncpg.Record]:
         [
             {
                 "name": name,
+                "shardid": 102000 + 10 * first + at,
                 "lower": ((1 << 32) // shards) * at - (1 << 31),
                 "node": 1 + (at + first) % 2,
                 "address": f"w{1 + (at + first) % 2}:5432",
@@ -47,8 +48,9 @@ def test_each_node_has_an_address_and_a_partition() -> None:
     samples = shards.samples()
     assert {node: shards.address(node) for node in samples} == {1: "w1:5432", 2: "w2:5432"}
     assert all(shards.node(key) == node for node, key in samples.items())
+    assert shards.shards_of_nodes() == {1: (102000, 102002), 2: (102001, 102003)}
     shards.update(answer()[2:3])
-    assert list(shards.samples()) == [1], "its shards were moved"
+    assert list(shards.samples()) == list(shards.shards_of_nodes()) == [1], "its shards were moved"
 
 
 def test_it_knows_nothing_where_keys_are_hashed_otherwise() -> None:

@@ -41,6 +41,7 @@ class ShardMap:
         self._nodes: list[int] = [0]
         """By shard."""
         self._addresses: dict[int, str] = {}
+        self._shards_of_nodes: dict[int, tuple[int, ...]] = {}
         self._samples: dict[int, bytes] = {0: b""}
         self._said: Sequence[tuple[object, ...]] = ()
 
@@ -56,6 +57,10 @@ class ShardMap:
             self._nodes, self._lower = nodes, lower
             self._samples = self._sampled()
         self._addresses = {record["node"]: record["address"] for record in found}
+        self._shards_of_nodes = {
+            node: tuple(sorted(record["shardid"] for record in found if record["node"] == node))
+            for node in self._addresses
+        }
 
     def is_as(self, found: Sequence[asyncpg.Record]) -> bool:
         """Return whether another node's answer to `LOOK` is the one that was taken over last."""
@@ -76,6 +81,10 @@ class ShardMap:
     def nodes(self) -> Mapping[int, str]:
         """Return the addresses of all nodes with shards."""
         return self._addresses
+
+    def shards_of_nodes(self) -> Mapping[int, tuple[int, ...]]:
+        """Return for each node the numbers that Citus has for its shards, in order."""
+        return self._shards_of_nodes
 
     def samples(self) -> Mapping[int, bytes]:
         """Return a partition of each node, by its index key."""

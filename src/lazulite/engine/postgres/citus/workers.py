@@ -54,9 +54,17 @@ class Workers:
 
     def of(self, node: int) -> Sessions | None:
         """Return the sessions with a node; None: its statements go to the coordinator."""
-        if asyncio.get_running_loop().time() > self._looked_s + FRESH_SECONDS:
-            return None
-        return self._joined.get(self._shards.address(node))
+        return self._joined.get(self._shards.address(node)) if self._fresh else None
+
+    @property
+    def all_joined(self) -> bool:
+        """Whether statements for each node go to it."""
+        nodes = self._shards.nodes()
+        return self._fresh and bool(nodes) and self._joined.keys() >= set(nodes.values())
+
+    @property
+    def _fresh(self) -> bool:
+        return asyncio.get_running_loop().time() <= self._looked_s + FRESH_SECONDS
 
     def looked(self, asked_s: float) -> None:
         """Note that the coordinator has said where shards are and which spaces are dropped, asked at a loop's time."""
