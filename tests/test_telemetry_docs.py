@@ -38,7 +38,8 @@ async def scrape() -> dict[str, set[str]]:
     metrics.record(busy())
     metrics.failed("", ValueError())
     metrics.flushed(Flush(1, 1, 1, 1))
-    page = await page_of(await WorkerMetrics(1).families(await metrics.families(lambda: dict.fromkeys(READINGS, 1))))
+    families = await metrics.families(lambda: dict.fromkeys(READINGS, 1), lambda: {"hit": 1})
+    page = await page_of(await WorkerMetrics(1).families(families))
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:

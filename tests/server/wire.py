@@ -128,6 +128,8 @@ class Echo:
 class Record:
     """A log in memory."""
 
+    reads_heads = True
+
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
         self.failures: list[tuple[str, BaseException]] = []

@@ -11,7 +11,7 @@ from lazulite.protocol.clock import LAST_TICK
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, response_of
 from lazulite.records.spaces import TABLES
-from lazulite.service.kernel import FRONT_DOOR
+from lazulite.service.common_fields import FRONT_DOOR
 from lazulite.table.service import SERVER
 from tests.request_bodies import FixedBody
 from tests.table.client import ACCOUNT, ALL_PERMISSIONS, Client, header

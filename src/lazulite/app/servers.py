@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import zip_longest
@@ -66,6 +67,11 @@ class ServerGroup:
     def buffered_bytes(self) -> int:
         """The bytes of request bodies that the process holds."""
         return self._first.buffered_bytes
+
+    @property
+    def template_outcomes(self) -> Mapping[str, int]:
+        """How many requests templates have answered, or not, by the outcome."""
+        return sum((Counter(server.template_outcomes) for server in self._servers.values()), Counter())
 
     async def start(self, sockets: Sequence[Sockets] = ()) -> None:
         """Begin to accept requests.

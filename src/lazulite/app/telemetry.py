@@ -53,6 +53,11 @@ class Measured(Protocol):
         """Return the bytes of request bodies."""
         ...
 
+    @property
+    def template_outcomes(self) -> Mapping[str, int]:
+        """Return how many requests templates have answered, or not, by the outcome."""
+        ...
+
 
 def server_readings(server: Measured) -> Mapping[str, float]:
     """Return the gauges of servers; see `READINGS`."""
@@ -97,7 +102,11 @@ async def metrics_server(
     if metrics is None:
         yield None
         return
-    render = partial(metrics.render, lambda: {**server_readings(server), **store_readings(statistics), **counters()})
+    render = partial(
+        metrics.render,
+        lambda: {**server_readings(server), **store_readings(statistics), **counters()},
+        lambda: server.template_outcomes,
+    )
     async with _page(settings, render) as page:
         yield page
 

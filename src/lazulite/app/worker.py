@@ -167,7 +167,10 @@ class _MetricsPrinter:
         running.add_done_callback(self._running.discard)
 
     async def _print(self) -> None:
-        families = await self._metrics.families(lambda: {**server_readings(self._servers), **self._counters()})
+        servers = self._servers
+        families = await self._metrics.families(
+            lambda: {**server_readings(servers), **self._counters()}, lambda: servers.template_outcomes
+        )
         await asyncio.to_thread(_print_line, families)
 
 

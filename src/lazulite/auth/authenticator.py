@@ -43,6 +43,7 @@ from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError, authentication_failed
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import repeated_names
+from lazulite.protocol.template import HeadValues
 from lazulite.protocol.version import NEWEST, REJECTIONS_NAMED_SINCE, RequestVersion
 from lazulite.records.catalog import StoredAccessPolicy
 
@@ -181,6 +182,26 @@ class VerifiedCredentials(Protocol):
         """
         ...
 
+    def repeated(self, marked: Request, names: Sequence[str]) -> "RepeatedCredentials | None":
+        """Return what checks requests with the same head but for its values; None: they are checked by `check` alone.
+
+        Args:
+            marked: such a request, with a mark in place of each value (`protocol.template`).
+            names: of the values.
+        """
+        ...
+
+
+class RepeatedCredentials(Protocol):
+    """Credentials of requests that differ in the values of their heads alone."""
+
+    def accept(self, values: HeadValues, now: int) -> bool:
+        """Return whether `VerifiedCredentials.check` would pass a request with these values at `now`, in ticks.
+
+        False may also mean that it is not of the usual form.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Granted:
@@ -191,6 +212,9 @@ class Granted:
 
     def check(self, request: Request, now: int) -> None:
         """See `VerifiedCredentials`: there is nothing left."""
+
+    def repeated(self, marked: Request, names: Sequence[str]) -> None:
+        """See `VerifiedCredentials`: it is looked at each time."""
 
 
 class Authenticator:

@@ -16,7 +16,7 @@ each time followed by `Z` or `±hh:mm`.
 import hmac
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
@@ -30,6 +30,7 @@ from lazulite.protocol.clock import TICKS_PER_SECOND, format_http_date
 from lazulite.protocol.errors import ServiceError, authentication_failed
 from lazulite.protocol.lru_cache import LruCache
 from lazulite.protocol.message import Request
+from lazulite.protocol.template import HeadValues
 from lazulite.protocol.version import (
     ACCOUNT_SAS_SINCE,
     ENCRYPTION_SCOPE_SINCE,
@@ -114,6 +115,10 @@ class Terms:
     addresses: AddressRange | None
     https_only: bool
 
+    def is_current(self, now: int) -> bool:
+        """Return whether a time, in ticks, is between start and expiry (both included)."""
+        return self.expiry is not None and now <= self.expiry and (self.start is None or now >= self.start)
+
     def check_time(self, now: int, frame: str = "time frame") -> None:
         """Reject with `AuthenticationFailed` outside of start to expiry (both included).
 
@@ -121,7 +126,7 @@ class Terms:
             now: the time, in ticks.
             frame: what the rejection calls start to expiry.
         """
-        if self.expiry is not None and now <= self.expiry and (self.start is None or now >= self.start):
+        if self.is_current(now):
             return
         if self.start is None:
             raise authentication_failed(
@@ -500,6 +505,22 @@ class VerifiedSas:
             terms.check_transport(request.scheme, request.client)
         if not self.serves:
             raise ServiceError("AuthorizationServiceMismatch")
+
+    def repeated(self, marked: Request, names: Sequence[str]) -> "RepeatedSas | None":  # noqa: ARG002 - the interface
+        """See `VerifiedCredentials`: the head has the token, and the scheme; it does not have the client's address."""
+        if self.terms.addresses is not None or not self.lasts:
+            return None
+        return RepeatedSas(self.terms)
+
+
+class RepeatedSas(NamedTuple):
+    """A token that came again. Implements `RepeatedCredentials`."""
+
+    terms: Terms
+
+    def accept(self, _: HeadValues, now: int) -> bool:
+        """See `RepeatedCredentials`: the time alone can have ended it."""
+        return self.terms.is_current(now)
 
 
 class SasCache:

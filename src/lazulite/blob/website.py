@@ -19,7 +19,7 @@ from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError, unsupported_verb
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import NEWEST
-from lazulite.service.kernel import CommonFields
+from lazulite.service.common_fields import CommonFields
 from lazulite.service.properties import StaticWebsite
 
 _METHODS = ("GET", "HEAD")

@@ -14,9 +14,13 @@ Invariants:
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lazulite.protocol.errors import ServiceError
+
+if TYPE_CHECKING:
+    # It makes requests.
+    from lazulite.protocol.template import TemplateSource, Watcher
 
 WINDOW_BYTES = 256 * 1024
 """What is kept of a body that a service reads in chunks, beside one read of the socket."""
@@ -119,7 +123,8 @@ class Request:
     """One HTTP request. Its repr shows no secret.
 
     `body` is whole unless there is a `body_to_come`: see `receive_body`. `authenticated`: it has credentials, found
-    good. `record`: the facts for logs, which the service fills in as it learns them.
+    good. `record`: the facts for logs, which the service fills in as it learns them. `repeat`: makes a template for
+    further requests like this one (`protocol.template`); None: there can be none. `watchers`: of such a template.
     """
 
     method: str
@@ -133,6 +138,8 @@ class Request:
     body_to_come: RequestBody | None = field(default=None, repr=False)
     authenticated: bool = False
     record: RequestRecord = field(default_factory=RequestRecord, repr=False)
+    repeat: "TemplateSource | None" = field(default=None, repr=False)
+    watchers: "tuple[Watcher, ...]" = field(default=(), repr=False)
 
     async def receive_body(self, bytes_max: int = sys.maxsize) -> None:
         """Accept the rest of the body; return when it is whole. Raises as `RequestBody.read`."""

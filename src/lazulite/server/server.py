@@ -7,7 +7,7 @@ Invariants: once `stop` has returned, no connection, running request or timer is
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from lazulite.protocol.message import Service
@@ -144,6 +144,12 @@ class Server:
     def buffered_bytes(self) -> int:
         """The bytes of request bodies that the process holds now."""
         return self._state.budgets.buffered_bytes
+
+    @property
+    def template_outcomes(self) -> Mapping[str, int]:
+        """How many requests templates have answered, or not, by the outcome."""
+        templates = self._state.templates
+        return {} if templates is None else templates.outcomes
 
     async def start(self, sockets: Sockets | None = None) -> None:
         """Listen, or use these sockets.

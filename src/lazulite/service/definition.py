@@ -21,6 +21,7 @@ from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import system_clock, until_9999
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.template import StartPattern
 from lazulite.protocol.version import AssumedVersion, assumed_version
 from lazulite.records.catalog import TimeToLive
 from lazulite.records.spaces import Space
@@ -165,6 +166,8 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     keyed_path: re.Pattern[str] | None = None
     """The paths that end in keys, percent-encoding and all: the first group is the path up to them, the others are the
     keys, each as its resource has it. A key takes part in no permission. None: no path has keys."""
+    keyed_starts: tuple[StartPattern, ...] = ()
+    """The starts of heads whose requests have these keys (`protocol.template`), as the path has them on the wire."""
     public_access: Callable[[ContextT], PublicAccess] | None = None
     """Makes the rules for requests without credentials; None: they may do nothing."""
     spaces: tuple[Space, ...] = ()

@@ -12,7 +12,6 @@ was found, its permission checked, and its length compared with the route's boun
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import Generic, Never
 
@@ -21,7 +20,6 @@ from lazulite.auth.grant import Grant
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.protocol.addressing import Address
-from lazulite.protocol.clock import TICKS_PER_SECOND, unix_seconds
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS, ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
@@ -31,71 +29,17 @@ from lazulite.protocol.version import (
     ERROR_CODE_SINCE,
     NEWEST,
     UNSTATED,
-    VERSION_HEADER_SINCE,
     RequestVersion,
     resolve_version,
 )
 from lazulite.service import cors
+from lazulite.service.common_fields import CommonFields
 from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
 from lazulite.service.plans import CutRequest, Plan, PlanCache
 from lazulite.service.properties import CorsRule, ServiceProperties
 from lazulite.service.rejection import Rejection
 from lazulite.service.routing import PAGE, Keys, Operation, Route
-
-FRONT_DOOR = "Microsoft-HTTPAPI/2.0"
-"""The `Server` of a rejection of credentials, as recorded (reference §3)."""
-_CLIENT_ID_MAX = 1024
-
-
-class CommonFields:
-    """Makes the fields for one service.
-
-    Args:
-        server: the `Server` field.
-    """
-
-    def __init__(self, server: str) -> None:
-        self._server = server
-        self._second = -1
-        self._date = ""
-
-    def lines(self, request: Request, version: str, now: int) -> str:
-        """Return the fields of a success as on the wire, each ended by CRLF.
-
-        Args:
-            request: for its id, and for the id that its client gave it.
-            version: the version that governs the request.
-            now: the time of the response, in ticks.
-        """
-        client_id = request.headers.get("x-ms-client-request-id")
-        stated = f"x-ms-version: {version}\r\n" if version >= VERSION_HEADER_SINCE else ""
-        echoed = "" if client_id is None or not _is_echoed(client_id) else f"x-ms-client-request-id: {client_id}\r\n"
-        date = self._date if now // TICKS_PER_SECOND == self._second else self._date_of(now)
-        return f"Server: {self._server}\r\nx-ms-request-id: {request.id}\r\n{stated}{echoed}Date: {date}\r\n"
-
-    def pairs(self, request: Request, version: str, now: int, *, credentials_rejected: bool) -> list[tuple[str, str]]:
-        """Return the same fields as pairs of name and value; a rejection of credentials names no service or version."""
-        found = [("Server", FRONT_DOOR if credentials_rejected else self._server), ("x-ms-request-id", request.id)]
-        if version >= VERSION_HEADER_SINCE and not credentials_rejected:
-            found.append(("x-ms-version", version))
-        client_id = request.headers.get("x-ms-client-request-id")
-        if client_id is not None and _is_echoed(client_id):
-            found.append(("x-ms-client-request-id", client_id))
-        found.append(("Date", self._date_of(now)))
-        return found
-
-    def _date_of(self, now: int) -> str:
-        second = now // TICKS_PER_SECOND
-        if second != self._second:
-            self._date = formatdate(unix_seconds(now), usegmt=True)
-            self._second = second
-        return self._date
-
-
-def _is_echoed(client_id: str) -> bool:
-    """Return whether an id may stand in a response: short, and printable ASCII, so that it cannot begin a line."""
-    return len(client_id) <= _CLIENT_ID_MAX and client_id.isascii() and client_id.isprintable()
-
+from lazulite.service.templates import RepeatedPlan, TemplateContext
 
 _TOO_LARGE = "RequestBodyTooLarge"
 _NO_PARAMETERS: Mapping[str, str] = {}
@@ -128,6 +72,9 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         routes = definition.routes
         self.plans = PlanCache(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
         """The cached plans."""
+        self._templates = TemplateContext(
+            self._accounts, context.properties, context.clock, self._common, definition.keyed_starts
+        )
 
     @property
     def invalidations(self) -> Mapping[int, CacheInvalidation]:
@@ -161,6 +108,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         record.version, record.account = plan.version.governing, plan.account.name
         record.operation = plan.route.operation
         request.authenticated = True
+        request.repeat = RepeatedPlan(self._templates, plan)
         self.plans.hits += 1
         if plan.route.body and request.body_to_come is not None:
             return self._finished(request, plan, properties.cors, self._receive_and_run(request, plan, cut.keys))
@@ -232,8 +180,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
                 record.version = version.governing
                 plan, call, keys = await self._compile(request, account, address, parameters, version)
                 response = await self._run(request, plan, keys)
-                if cut is not None:
-                    self.plans.offer(cut, plan, call)
+                if cut is not None and self.plans.offer(cut, plan, call):
+                    request.repeat = RepeatedPlan(self._templates, plan)
         except _FAILURES as failure:
             response = self._failed(request, parameters, version, failure)
         self._finish(request, version, response, rules, self._context.clock())
@@ -433,7 +381,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
     ) -> None:
         """Add the headers that all responses have; `rules` are the CORS rules, `now` is the time of the response."""
         if not response.headers and not response.error_code:
-            response.opening += self._common.lines(request, version.governing, now)
+            client_id = request.headers.get("x-ms-client-request-id")
+            response.opening += self._common.lines(request.id, client_id, version.governing, now)
         else:
             rejected = response.error_code in CREDENTIAL_REJECTIONS
             shown = "" if response.error_code and _hides_version(request, version, response) else version.governing

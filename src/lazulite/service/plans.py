@@ -144,17 +144,22 @@ class PlanCache:
             self.put(key, plan)
         return plan
 
-    def offer(self, cut: CutRequest, plan: Plan, call: AnyCall) -> None:
+    def offer(self, cut: CutRequest, plan: Plan, call: AnyCall) -> bool:
         """Cache the plan of a request that succeeded, if it holds for further requests, and if its key came before.
 
         Args:
             cut: the request.
             plan: its plan.
             call: the call that the plan's operation was prepared from, which must hold nothing of this request alone.
+
+        Returns:
+            Whether it is cached.
         """
-        if _is_cacheable(plan, call.request) and self._wants(cut, call):
-            call.request = settled_request(call.request)
-            self.put(cut.key, plan)
+        if not (_is_cacheable(plan, call.request) and self._wants(cut, call)):
+            return False
+        call.request = settled_request(call.request)
+        self.put(cut.key, plan)
+        return True
 
     def put(self, key: CacheKey, plan: Plan) -> None:
         """Cache a plan."""

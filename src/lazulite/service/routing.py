@@ -8,7 +8,7 @@ route requires before the operation runs.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from random import Random
@@ -22,6 +22,7 @@ from lazulite.protocol.addressing import Address
 from lazulite.protocol.content_md5 import checked_chunks
 from lazulite.protocol.errors import ServiceError, unsupported_verb
 from lazulite.protocol.message import EventualResponse, Request, RequestRecord, Response
+from lazulite.protocol.template import Answer, HeadValues, Miss, PendingAnswer
 from lazulite.protocol.xml import document as xml
 from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy
 from lazulite.records.spaces import DELEGATIONS, SERVICE_PROPERTIES
@@ -230,6 +231,31 @@ class PreparedOperation(ABC):
         Raises:
             ServiceError: a rejection; or awaiting the response raises it.
         """
+
+    def repeated(self, names: Sequence[str]) -> "RepeatedOperation | None":  # noqa: ARG002 - for those that have one
+        """Return what answers requests by the values of their heads alone; None: there is no such way.
+
+        Args:
+            names: of the values, see `CutHead.names`.
+        """
+        return None
+
+
+class RepeatedOperation(Protocol):
+    """An operation of requests that differ in the values of their heads, and in their bodies, alone."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer may come later."""
+        ...
+
+    def answer(self, values: HeadValues, body: bytes, later: PendingAnswer | None) -> Answer | Miss | None:
+        """Return the answer to a request; None: `later` gets the outcome. See `Template.begin`.
+
+        The credentials are good, and the values are of the usual form. Anything but success is a `Miss`: the request
+        then goes to `PreparedOperation.respond`, which finds the reason. So nothing may be changed before a miss.
+        """
+        ...
 
 
 class CallOperation(PreparedOperation):

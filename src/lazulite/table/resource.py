@@ -25,6 +25,8 @@ _USUAL = rf"(?!(?i:tables)\()[A-Za-z][A-Za-z0-9]{{2,62}}){USUAL_KEYS}"
 _USUAL_ENTITY = re.compile(f"({_USUAL}", re.ASCII)
 USUAL_PATH = re.compile(f"((?:/[A-Za-z0-9-]++){{0,2}}/{_USUAL}", re.ASCII)
 """The whole path of such an entity: a `ServiceDefinition.keyed_path`. The secondary of an account has two segments."""
+USUAL_START = re.compile(rf"([A-Z]{{3,6}} (?:/[A-Za-z0-9-]++){{0,2}}/{_USUAL}(?=[? ])".encode(), re.ASCII)
+"""The start of a head with that path: one of `ServiceDefinition.keyed_starts`."""
 _BELOW = re.compile(r"([^/(]*+)/(.*)", re.DOTALL)
 """A path of more than one segment. An encoded slash does not separate segments; no table's name has one."""
 _BELOW_TABLE = re.compile(r"(?:\$batch|(?i:tables)(?:\((.*)\))?)/?", re.DOTALL)

@@ -27,7 +27,7 @@ from lazulite.table.model.row import assemble, decode_row, encode_keys, encode_p
 from lazulite.table.operations.write_decisions import APPLY_ALL, APPLY_ONE, REJECTION
 from lazulite.table.payload.formats import HEADER_MAX, format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
-from lazulite.table.resource import USUAL_PATH, Resource, parse_service_resource, resolve_method
+from lazulite.table.resource import USUAL_PATH, USUAL_START, Resource, parse_service_resource, resolve_method
 from lazulite.table.routes import ROUTES, component
 
 _BATCH = re.compile(r".*/(?:\$|%24)batch/?", re.DOTALL)
@@ -106,6 +106,7 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     reject=reject,
     messages=MESSAGES,
     keyed_path=USUAL_PATH,
+    keyed_starts=(USUAL_START,),
     spaces=(TABLES_SPACE,),
     dropped_code="TableNotFound",
     commits=(APPLY_ONE, APPLY_ALL),

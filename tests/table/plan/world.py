@@ -1,7 +1,7 @@
 """The Table service, to which each request goes as a server would send it: first at once, else by `handle`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.sas import AccountSas, sign_account_sas
+from lazulite.engine.contract import Clock, Engine
 from lazulite.protocol.clock import TICKS_PER_SECOND, unix_seconds
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, Response
@@ -50,12 +51,12 @@ class World:
         authenticated: whether the last request's credentials were found good before it was handled.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, open_engine: Callable[[Clock], Engine] = MemoryEngine) -> None:
         self.now, self.monotonic_s = NOW, 0.0
         self.immediate = 0
         self.accounts = AccountDirectory({})
         self.accounts.adopt({NAME: StoredAccount(KEYS)})
-        self.engine = MemoryEngine(lambda: self.now)
+        self.engine = open_engine(lambda: self.now)
         self.authenticated = False
         self.service = TableService(
             ServiceDependencies(

@@ -186,10 +186,15 @@ class AdmissionGate:
         self.blocked = True
         self.waits = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether `try_admit` would return True, and do nothing else."""
+        return not self.blocked and self.account.seconds < SLICE_SECONDS
+
     def try_admit(self, socket: Readable | None) -> bool:
         """Return whether the connection may go on now; if not, it waits for the scheduler, and is not read."""
         account = self.account
-        if not self.blocked and account.seconds < SLICE_SECONDS:
+        if self.is_open:
             return True
         resources = self._resources
         if self.blocked and not self.waits:

@@ -18,13 +18,17 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.template import Answer, HeadValues, Miss, Template
 from lazulite.server.http.connection_parts import ConnectionParts
 from lazulite.server.http.exchange import begin, cancel, leave, reject, respond
+from lazulite.server.http.inbound import BYTES_MAX
 from lazulite.server.http.outbound import CONTINUE, OutboundStream, client_address
 from lazulite.server.http.parser import Reading
 from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.states import TRANSITIONS, Action, Event, State
+from lazulite.server.observability.exchange import Exchange
 
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that get that answer at a time; beyond them, a connection is just closed."""
@@ -35,6 +39,7 @@ _READY_MAX = 16
 
 # Looked up once: members of an Enum are found by Python code, several times for each request.
 _BODY = State.BODY
+_IDLE = State.IDLE
 _SERVICE = State.SERVICE
 
 
@@ -142,9 +147,58 @@ class Connection(ConnectionParts, asyncio.Protocol):
                 self.outbound.discard(len(data))
                 self.gate.try_admit(self.outbound)
             return
+        self.inbound.missed = missed = self._answer(data) if self.at_rest else Miss.BUSY
+        if missed is None:
+            return
         self.memory.note_read(len(data))
         self.inbound.receive(data)
         self.advance()
+
+    def _answer(self, data: bytes) -> Miss | None:
+        """Answer a request by its template, and stay at rest; or return why there is no answer."""
+        server = self.server
+        templates = server.templates
+        if templates is None or server.stopping or len(data) > BYTES_MAX:
+            return Miss.BUSY
+        found = templates.find(self.scheme, data)
+        if found is None:
+            templates.miss(Miss.UNKNOWN)
+            return Miss.UNKNOWN
+        template, values, body = found
+        began_s = server.clock()
+        try:
+            answer = template.begin(values, body, None)
+        except Exception:  # noqa: BLE001 - whatever it is, the usual way meets it again, reports it and responds
+            answer = Miss.FAILED
+        if isinstance(answer, Miss):
+            templates.miss(answer)
+            return answer
+        assert answer is not None, "it never waits"
+        templates.hits += 1
+        self._send(template, values, answer, len(body), began_s)
+        return None
+
+    def _send(self, template: Template, values: HeadValues, answer: Answer, body_bytes: int, began_s: float) -> None:
+        """Send the answer to a request whose body had so many bytes."""
+        server, outbound, parser = self.server, self.outbound, self.inbound.parser
+        if outbound is None:
+            return
+        request_id = server.new_request_id()
+        head = template.head_of(answer, values, request_id)
+        body = b"" if template.method == "HEAD" else answer.body
+        outbound.write(head, body)
+        parser.message_count += 1
+        self._message_count = parser.message_count
+        self.deadline_s = began_s + server.seconds_in[_IDLE]
+        server.scheduler.note_short_request()
+        if server.logs:
+            request = Request(template.method, "", client=self.client, id=request_id, record=template.record)
+            elapsed_ms = (server.clock() - began_s) * 1000
+            exchange = Exchange(request, Response(answer.status), elapsed_ms, body_bytes, len(head) + len(body))
+            for log in server.logs:
+                log.record(exchange)
+        if outbound.hidden_bytes:
+            self.advance()
 
     def eof_received(self) -> bool:
         """See asyncio. A client that has shut down its side still gets its responses, but over TLS asyncio cannot."""
@@ -162,6 +216,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """See asyncio: something waits for the client."""
+        self.at_rest = False
         if self.outbound is not None:
             self.outbound.pause()
             if self.memory.window_budget is None:
@@ -269,6 +324,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
 
     def advance(self) -> None:
         """Do all that can be done now: respond to or start the next request, parse more input, choose the state."""
+        self.at_rest = False
         inbound, gate, outbound = self.inbound, self.gate, self.outbound
         queue = inbound.queue
         ready_count = 0
@@ -287,3 +343,4 @@ class Connection(ConnectionParts, asyncio.Protocol):
                 self.settle()
                 break
         self.charge_soon()
+        self.at_rest = self.rests()

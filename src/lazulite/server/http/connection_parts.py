@@ -42,6 +42,7 @@ _READ_EVENTS = {
 # Looked up once: members of an Enum are found by Python code, several times for each request.
 _BODY = State.BODY
 _DISCARDING = State.DISCARDING
+_IDLE = State.IDLE
 _SERVICE = State.SERVICE
 _READING_HEAD = Reading.HEAD
 _ON_MESSAGE_READ = Event.MESSAGE_READ
@@ -121,6 +122,8 @@ class ConnectionParts(OpenConnection, BudgetHolder):
         scheme: `https` for a TLS transport, else `http`.
 
     Attributes:
+        at_rest: a request that came alone could be answered at once: no other is under way, the gate is open, and the
+            client has not shut down its side.
         client: the client's address, "" when unknown.
         deadline_s: when the sweeper acts, on the server's clock.
         ending: nothing more is said, and what comes is dropped.
@@ -138,6 +141,7 @@ class ConnectionParts(OpenConnection, BudgetHolder):
         self.server = server
         self.scheme = scheme
         self.client = ""
+        self.at_rest = False
         self.gate = AdmissionGate(server, self._on_admitted)
         self.inbound = InboundBuffer(server.limits, self.new_request, self.gate.account)
         self.memory = ConnectionMemory(self.inbound, is_tls=scheme == "https")
@@ -254,6 +258,23 @@ class ConnectionParts(OpenConnection, BudgetHolder):
             self.on(Event.BODY_ARRIVED)
         if outbound is not None and (inbound.unread or inbound.queue or not outbound.reading):
             outbound.read(inbound.has_room)
+
+    def rests(self) -> bool:
+        """Return what `at_rest` is to be now."""
+        gate, inbound, memory, outbound = self.gate, self.inbound, self.memory, self.outbound
+        return (
+            self.state is _IDLE
+            and self.running is None
+            and memory.is_authenticated
+            and not memory.is_charged
+            and gate.is_open
+            and not (inbound.unread or inbound.queue)
+            and inbound.parser.is_between
+            and outbound is not None
+            and outbound.reading
+            and not (outbound.blocked or outbound.hidden_bytes)
+            and not self.eof
+        )
 
     def end(self, *, linger: bool) -> None:
         """Close once all is written; with `linger`, when the client has closed or the time is up."""

@@ -18,10 +18,12 @@ Invariants:
 
 import asyncio
 from collections.abc import Coroutine
+from http import HTTPStatus
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window, response_of
+from lazulite.protocol.template import Miss
 from lazulite.server.admission.scheduler import SLICE_SECONDS, run_metered, schedule_fairly
 from lazulite.server.http.connection_parts import ConnectionParts
 from lazulite.server.http.outbound import body_of, content_of, encode_head, send_windows
@@ -53,6 +55,18 @@ def respond(connection: ConnectionParts, pending: PendingRequest, response: Resp
     if connection.outbound is not None:
         connection.outbound.write(head, body)
     end_response(connection, pending, response, len(head) + len(body), linger=linger)
+    if pending.head:
+        _learn(connection, pending, response)
+
+
+def _learn(connection: ConnectionParts, pending: PendingRequest, response: Response) -> None:
+    """Make a template of a request that succeeded, and count it if none was looked for."""
+    templates, request, missed = connection.server.templates, pending.request, connection.inbound.missed
+    if templates is None or request.repeat is None or missed is None or response.status >= HTTPStatus.MULTIPLE_CHOICES:
+        return
+    if missed is Miss.BUSY:
+        templates.miss(missed)
+    templates.learn(pending.head, request, missed)
 
 
 def begin_response(connection: ConnectionParts, pending: PendingRequest, response: Response) -> bytes:

@@ -16,6 +16,7 @@ from typing import cast
 
 from lazulite.protocol.fields import CHANGING, Fields, lower_name
 from lazulite.protocol.message import Request
+from lazulite.protocol.template import Miss
 from lazulite.server.admission.accounts import BULK_BYTES, CostAccount
 from lazulite.server.http.head import is_known_host
 from lazulite.server.http.parser import RequestParser
@@ -125,6 +126,7 @@ class WholeMessageReader:
         request = self._new_request(_METHODS[method], headers)
         request.path, request.query = path.decode("ascii"), query.decode("ascii")
         pending = PendingRequest(request, True, self._body_bytes_max, len(body), served=True)
+        pending.head = data[: end + 4]
         if body:
             pending.receive(body)
         pending.complete = True
@@ -195,9 +197,10 @@ class InboundBuffer:
         queue: the requests that have begun to come and are not served yet, oldest first.
         parser: says what is being read.
         unread: what has come and is not parsed yet.
+        missed: why no template has answered what has come.
     """
 
-    __slots__ = ("_account", "_limits", "_whole", "parser", "queue", "unread")
+    __slots__ = ("_account", "_limits", "_whole", "missed", "parser", "queue", "unread")
 
     def __init__(
         self, limits: Limits, new_request: Callable[[str, Mapping[str, str]], Request], account: CostAccount
@@ -208,6 +211,7 @@ class InboundBuffer:
         self.queue: deque[PendingRequest] = deque()
         self.parser = RequestParser(limits, self.queue, new_request)
         self._whole = WholeMessageReader(limits, new_request)
+        self.missed: Miss | None = Miss.BUSY
 
     def receive(self, data: bytes) -> None:
         """Keep what has come."""

@@ -37,12 +37,13 @@ class PendingRequest:
         served: the head is good, so the service sees the request, and learns of an error in the body when it asks for
             that.
 
-    `complete`: the whole body has come. `error`: what the server found wrong. `accepted`: the service has accepted the
-    body, for which `reserved_bytes` of memory are reserved. `is_streamed`: it reads the body in chunks. `discards`:
-    what comes of the body is dropped.
+    `head`: its bytes, if it may have a template. `complete`: the whole body has come. `error`: what the server found
+    wrong. `accepted`: the service has accepted the body, for which `reserved_bytes` of memory are reserved.
+    `is_streamed`: it reads the body in chunks. `discards`: what comes of the body is dropped.
     """
 
     # Defaults are the class's: most requests need none but these few to be set, and each costs time.
+    head = b""
     http_1_0 = False
     expects_continue = False
     error: ServiceError | None = None

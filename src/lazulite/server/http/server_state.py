@@ -11,6 +11,7 @@ from lazulite.server.admission.budgets import BodyBudget, Budgets, EvictingBudge
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.http.outbound import WriteBatcher
 from lazulite.server.http.states import State
+from lazulite.server.http.templates import TemplateCache
 from lazulite.server.http.timeouts import TimedConnection
 from lazulite.server.limits import Limits
 from lazulite.server.observability.exchange import ExchangeLog
@@ -36,7 +37,7 @@ class ServerState:
     those open and those whose request still runs. `stopping`: no connection is kept alive after an answer. `draining`:
     nor one without a request. `on_last`: called when the last connection has gone. `scheduler`: what is slow goes by
     it. `budgets`: of the process; those of memory and of cost are fields here, too. `seconds_in`: the bound of each
-    state.
+    state. `templates`: None while a log reads heads.
     """
 
     service: Service
@@ -56,6 +57,7 @@ class ServerState:
     carried_over: CarriedOverCost = field(init=False)
     write_batcher: WriteBatcher = field(init=False)
     seconds_in: Mapping[State, float] = field(init=False)
+    templates: TemplateCache | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.bodies = self.budgets.bodies
@@ -65,6 +67,7 @@ class ServerState:
         self.carried_over = self.budgets.carried_over
         self.write_batcher = WriteBatcher(self.clock)
         self.seconds_in = {state: getattr(self.limits, state.limit) for state in State}
+        self.templates = None if any(log.reads_heads for log in self.logs) else TemplateCache()
 
     on_last: Callable[[], None] = lambda: None
 

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response, Service
+from lazulite.protocol.template import Answer, HeadValues
 
 REPORTS_MAX = 16
 """How many rejected hosts are reported."""
@@ -23,6 +24,8 @@ _LOCAL = "localhost"
 
 class HostGuard:
     """A service that rejects requests for unknown hosts with `InvalidHeaderValue`, and passes on all other requests.
+
+    Implements `Watcher`.
 
     Args:
         inner: the service behind this one.
@@ -51,16 +54,27 @@ class HostGuard:
         self._knows = lru_cache(maxsize=1024)(self._is_known)
 
     def respond(self, request: Request) -> EventualResponse:
-        """See `Service`."""
-        return self._inner.respond(request) if self._passes(request) else self._rejected(request)
+        """See `Service`. A template for an unknown host answers as long as hosts do not matter."""
+        host = request.headers.get("host")
+        if host is not None and not self._is_right(host):
+            if self._guarded():
+                return self._rejected(request)
+            request.watchers += (self,)
+        return self._inner.respond(request)
+
+    def admits(self, _: HeadValues) -> bool:
+        """See `Watcher`: hosts do not matter."""
+        return not self._guarded()
+
+    def answered(self, _: HeadValues, __: Answer) -> None:
+        """See `Watcher`."""
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         """See `Service`."""
         return self._inner.reject(request, error)
 
-    def _passes(self, request: Request) -> bool:
-        host = request.headers.get("host")
-        return host is None or (len(host) <= _HOST_LENGTH_MAX and self._knows(host)) or not self._guarded()
+    def _is_right(self, host: str) -> bool:
+        return len(host) <= _HOST_LENGTH_MAX and self._knows(host)
 
     def _rejected(self, request: Request) -> Response:
         host = request.headers.get("host", "")

@@ -29,6 +29,8 @@ class RequestLog:
         clock: ticks.
     """
 
+    reads_heads = False
+
     def __init__(self, output: Output, clock: Clock = system_clock, lines_max: int = LINES_MAX) -> None:
         self._clock = clock
         self._writer = LineWriter(output, lines_max, self._dropped)

@@ -99,6 +99,8 @@ def redact(text: str) -> str:
 class DebugLog:
     """Writes heads of exchanges as text. See `ExchangeLog`."""
 
+    reads_heads = True
+
     def __init__(self, output: Output, clock: Clock = system_clock, lines_max: int = LINES_MAX) -> None:
         self._clock = clock
         self._writer = LineWriter(output, lines_max, lambda count: f"{count} entries dropped")

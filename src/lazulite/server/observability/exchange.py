@@ -18,6 +18,14 @@ class Exchange(NamedTuple):
 class ExchangeLog(Protocol):
     """Records exchanges; fast, never blocks, never raises."""
 
+    @property
+    def reads_heads(self) -> bool:
+        """Whether it reads the path, the query or the headers of a request, or the fields of a response.
+
+        If no log does, templates answer requests, whose exchanges lack these.
+        """
+        ...
+
     def record(self, exchange: Exchange) -> None:
         """Note an answered request."""
         ...

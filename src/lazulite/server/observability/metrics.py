@@ -57,6 +57,10 @@ READINGS = {
 """Gauges, counters (`_total`) and what they mean; they are handed in at each scrape, under these names."""
 
 
+TEMPLATES = "template_outcomes", "Requests that came alone on a connection at rest, by what their template did."
+"""The name and the meaning of the counter of `http.templates`, which is handed in likewise."""
+
+
 class _Known(NamedTuple):
     """What counts one operation that ended with one status."""
 
@@ -67,16 +71,22 @@ class _Known(NamedTuple):
 
 
 class _ReadingCollector(Collector):
-    """Gauges and counters with the values that were read last."""
+    """What was read last: gauges, counters, and the outcomes of templates."""
 
     def __init__(self) -> None:
         self.values: Mapping[str, float] = {}
+        self.outcomes: Mapping[str, int] = {}
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        """Yield a gauge or a counter for each value."""
+        """Yield a gauge or a counter for each value, and a counter with a sample for each outcome."""
         for name, value in self.values.items():
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield kind(f"lazulite_{name}", READINGS[name], value)
+        name, text = TEMPLATES
+        counter = CounterMetricFamily(f"lazulite_{name}", text, labels=("outcome",))
+        for outcome, count in self.outcomes.items():
+            counter.add_metric((outcome,), count)
+        yield counter
 
 
 class _CollectedFamilies(Collector):
@@ -107,6 +117,8 @@ class Metrics:
         operations: the names that operations have.
         query_classes: the names of classes of queries.
     """
+
+    reads_heads = False
 
     def __init__(self, version: str, operations: Collection[str], query_classes: Collection[str]) -> None:
         self._operations = frozenset(operations)
@@ -174,18 +186,23 @@ class Metrics:
         self._flush_write.observe(flush.write_seconds)
         self._flush_sync.observe(flush.sync_seconds)
 
-    async def render(self, readings: Callable[[], Mapping[str, float]]) -> bytes:
+    async def render(
+        self, readings: Callable[[], Mapping[str, float]], outcomes: Callable[[], Mapping[str, int]] = dict
+    ) -> bytes:
         """Return everything in Prometheus' text format, version 0.0.4; one call at a time.
 
         Args:
             readings: returns values for the names of `READINGS`, or for some of them.
+            outcomes: returns how many requests templates have answered, or not, by the outcome.
         """
-        self._readings.values = readings()
+        self._readings.values, self._readings.outcomes = readings(), outcomes()
         return await asyncio.to_thread(generate_latest, self._registry)
 
-    async def families(self, readings: Callable[[], Mapping[str, float]]) -> Families:
+    async def families(
+        self, readings: Callable[[], Mapping[str, float]], outcomes: Callable[[], Mapping[str, int]] = dict
+    ) -> Families:
         """Return everything as plain values; see `render`."""
-        self._readings.values = readings()
+        self._readings.values, self._readings.outcomes = readings(), outcomes()
         return await asyncio.to_thread(self._collected)
 
     def _collected(self) -> Families:

@@ -56,6 +56,8 @@ class TraceLog:
         ValueError: the SDK cannot do what its variables say.
     """
 
+    reads_heads = True
+
     def __init__(
         self,
         exporters: Sequence[Callable[[], SpanExporter]],

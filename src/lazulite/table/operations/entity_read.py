@@ -9,6 +9,7 @@ from lazulite.engine.contract import UNKNOWN, Key, KeyRange
 from lazulite.engine.ordinal import ordinal
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
+from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call
 from lazulite.table.credentials import TableScope
@@ -87,6 +88,23 @@ class EntityRead(PreparedOperation):
             return self._respond_in_steps(request, value, seconds)
         return self._respond_with(request, value, seconds)
 
+    def repeated(self, names: Sequence[str]) -> "RepeatedRead | None":
+        """See `PreparedOperation`."""
+        return RepeatedRead(self) if names[:2] == (KEY, KEY) else None
+
+    def answer(self, partition: str, row: str) -> Answer | Miss:
+        """Return the answer with the row of these keys, if it is there and small."""
+        context = self._call.context
+        table = context.catalog.cached(self._account, self._table)
+        if table is None:
+            return Miss.OPERATION
+        monotonic = context.monotonic
+        started = monotonic()
+        value = context.engine.get_now(table.space, partition, row)
+        if value is UNKNOWN or value is None or len(value) > LARGE_BYTES:
+            return Miss.OPERATION
+        return Answer(200, self._opening_of(value, monotonic() - started), self._writer.entity(value))
+
     async def _read(self, request: Request, keys: Keys) -> Response:
         context = self._call.context
         table = await context.catalog.require_table(self._account, self._table)
@@ -118,6 +136,20 @@ class EntityRead(PreparedOperation):
 
     def _opening_of(self, value: bytes, seconds: float) -> str:
         return f"{self._opening}ETag: {stored_etag(value)}\r\nServer-Timing: {POINT_TIMING % (seconds * 1000)}\r\n"
+
+
+class RepeatedRead:
+    """The point query, for templates. Implements `RepeatedOperation`."""
+
+    __slots__ = ("_read",)
+    waits = False
+
+    def __init__(self, read: EntityRead) -> None:
+        self._read = read
+
+    def answer(self, values: HeadValues, _: bytes, __: PendingAnswer | None) -> Answer | Miss:
+        """See `RepeatedOperation`."""
+        return self._read.answer(values[0].decode("ascii"), values[1].decode("ascii"))
 
 
 def _order(key: Key) -> tuple[bytes, bytes]:
