@@ -12,7 +12,6 @@ from lazulite_patterns.effects.blobs import (
     BlobEffect,
     BlobGet,
     BlobHead,
-    BlobPage,
     BlobPut,
     BlobSetMetadata,
     segment,
@@ -89,16 +88,3 @@ def test_a_segment_is_a_text_without_special_characters(one: str, other: str) ->
 def test_what_is_no_segment_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         text_of(name)
-
-
-def test_the_service_says_its_time_with_what_it_knows_of_blobs(container_client: ContainerClient) -> None:
-    """The age of a blob is by the clock that gave it its time, and by no clock of a host."""
-    driver = Driver({}, containers={"c": container_client})
-    driver.run(perform(BlobPut("c", "b", b"one")))
-    head = driver.run(perform(BlobHead("c", "b")))
-    (listed,) = driver.run(perform(BlobPage("c"))).blobs
-    for facts in (head, listed):
-        assert facts is not None
-        assert facts.date is not None
-        assert facts.last_modified is not None
-        assert facts.date >= facts.last_modified

@@ -10,6 +10,7 @@ import pytest
 from azure.data.tables import EdmType, EntityProperty, TableClient
 
 from lazulite_patterns.effects import point_reads, sdk
+from lazulite_patterns.effects.ambient import date_of
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
@@ -96,5 +97,5 @@ def test_an_answer_that_is_no_entity_does_not_tell(content: bytes) -> None:
 
 @pytest.mark.parametrize(("text", "year"), [("Wed, 21 Oct 2026 07:28:00 GMT", 2026), ("soon", None), (None, None)])
 def test_an_answer_without_a_date_has_no_time(text: str | None, year: int | None) -> None:
-    found = point_reads.date_of({} if text is None else {"Date": text})
+    found = date_of(text)
     assert (None if found is None else found.year) == year

@@ -73,10 +73,10 @@ def auditor(kind: type[IndexCheck], grace: float, container: str) -> Callable[[]
 
     def run() -> Protocol[object]:
         for row in (yield from lists.rows(entry("b", ANN, container), UNMARKED)):
-            yield from walk.look(check, index.source, row, NOW)
+            yield from walk.look(check, index.source, row)
         entity = yield from perform(Read("t", ANN))
         if entity is not None:
-            yield from walk.look(check, "t", entity, NOW)
+            yield from walk.look(check, "t", entity)
         return None
 
     return run

@@ -130,7 +130,7 @@ def auditor(kind: type[IndexCheck], grace: float, *mails: str) -> Callable[[], P
         for table, key in (("t", ANN), *(("mails", entry(mail).key) for mail in mails)):
             row = yield from perform(Read(table, key))
             if row is not None:
-                yield from walk.look(check, table, row, NOW)
+                yield from walk.look(check, table, row)
         return None
 
     return run

@@ -3,19 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient, UpdateMode
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
-from lazulite_patterns import Busy, Column, EntityValueError, Index, entity, partition, row
+from lazulite_patterns import Column, EntityValueError, Index, entity, partition, row
 from lazulite_patterns.aio.auditing import audit as audit_async
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects import ambient as ambient_module
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.table.check import UNREADABLE
@@ -140,22 +139,3 @@ def test_a_value_that_no_entry_can_have_is_a_finding(table_client: TableClient, 
     assert [each.id for each in staff.by(email="good")] == [0]
     table_client.update_entity({"PartitionKey": "IT", "RowKey": "0000", "email": "line1\nline2"})
     assert staff.delete(PEOPLE[0])
-
-
-def test_ages_are_by_the_clock_of_the_service(table_client: TableClient, ages: TableClient) -> None:
-    """A host whose clock is an hour ahead does not take a new entry for an old one."""
-
-    class Ahead(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override] # a plain time is enough
-            return datetime.now(tz) + timedelta(hours=1)
-
-    staff = table(table_client, ages)
-    staff.insert(PEOPLE[0])
-    table_client.delete_entity("IT", "0000")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ambient_module, "datetime", Ahead)
-        found = list(audit(staff, repair=True))
-        with pytest.raises(Busy):
-            staff.insert(replace(PEOPLE[1], email=PEOPLE[0].email))
-    assert [each.repaired for each in found] == [False] * 3

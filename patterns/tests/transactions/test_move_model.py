@@ -167,7 +167,7 @@ class Setting:
         for table in ("target", "source"):
             page = yield from perform(Page(table))
             for row in page.entities:
-                yield from Walk([check], True, -1).look(check, table, row._replace(timestamp=NOW), NOW)
+                yield from Walk([check], True, -1).look(check, table, row._replace(timestamp=NOW))
 
     def explored(self, names: str, faults: Faults = NO_FAULTS, seen: Callable[[World], None] = holds) -> Explored:
         processes = [getattr(self, name) for name in names.split()]

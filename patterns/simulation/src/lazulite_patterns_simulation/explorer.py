@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from operator import ge
 from typing import NamedTuple, TypeAlias
 
-from lazulite_patterns.effects.ambient import Draw, Gather, NewId, Now, Sleep, UtcNow
+from lazulite_patterns.effects.ambient import Draw, Gather, NewId, Now, ServiceNow, Sleep, UtcNow
 from lazulite_patterns.effects.blobs import (
     Append,
     AppendCreate,
@@ -409,7 +409,7 @@ class _Ambient:
             return self.seconds
         if isinstance(effect, Draw):
             return 0.0
-        if isinstance(effect, UtcNow):
+        if isinstance(effect, UtcNow | ServiceNow):
             return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
         if isinstance(effect, NewId):
             self._ids += 1

@@ -96,27 +96,32 @@ class Driver:
             return await self._with_heartbeat(effect)
         return self.ambient.answer(effect)
 
-    async def _request(self, effect: Read | Write | Batch | Page, options: Mapping[str, float]) -> object:
+    async def _request(self, effect: Read | Write | Batch | Page, options: sdk.Options) -> object:
         client = self.tables[effect.table]
+        hook = sdk.Hook(self.ambient.hear)
         with sdk.translated():
             if isinstance(effect, Page):
-                iterator = sdk.pages(effect, client.query_entities, client.list_entities, options)
+                hooked = {**options, "raw_response_hook": hook}
+                iterator = sdk.pages(effect, client.query_entities, client.list_entities, hooked)
                 page = await anext(iterator, None)
                 entities = [] if page is None else [each async for each in page]
                 return sdk.found(entities, iterator.continuation_token)
             if (request := sdk.request_of(effect, client)) is not None:
                 answer = await cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES, **options)
+                self.ambient.hear(answer.headers.get("Date"))
                 return sdk.result_of(effect, answer.status_code, answer.headers, await answer.read())
             made = sdk.call(effect)
             try:
-                answer = await getattr(client, made.method)(*made.args, **made.options, **options)
+                answer = await getattr(client, made.method)(
+                    *made.args, **made.options, **options, raw_response_hook=hook
+                )
             except HttpResponseError as error:
                 if isinstance(effect, Read) and sdk.is_absent(error):
                     return None
                 raise
-            return sdk.result(effect, made, answer)
+            return sdk.result(effect, answer, hook.response)
 
-    async def _message(self, effect: QueueEffect, options: Mapping[str, float]) -> object:
+    async def _message(self, effect: QueueEffect, options: sdk.Options) -> object:
         made = queue_sdk.call(effect)
         method = getattr(queue_sdk.client_of(effect, self.queues[effect.queue]), made.method)
         with sdk.translated(effect.queue):
@@ -130,19 +135,20 @@ class Driver:
                     return None
                 raise
 
-    async def _blob(self, effect: BlobEffect, options: Mapping[str, float]) -> object:
+    async def _blob(self, effect: BlobEffect, options: sdk.Options) -> object:
         container, made = self.containers[effect.container], blob_sdk.call(effect)
+        options = {**options, "raw_response_hook": sdk.Hook(self.ambient.hear)}
         with sdk.translated():
             if isinstance(effect, BlobPage):
                 pages = cast(Any, container).list_blobs(**made.options, **options).by_page(effect.continuation)
                 page = await anext(pages, None)
                 blobs = [] if page is None else [each async for each in page]
-                return blob_sdk.found(made, blobs, getattr(pages, "continuation_token", None))
+                return blob_sdk.found(blobs, getattr(pages, "continuation_token", None))
             try:
                 answer = await getattr(_client(container, effect.name, blob_sdk.lease_id(effect)), made.method)(
                     *made.args, **made.options, **options
                 )
-                return blob_sdk.result(effect, made, await answer.readall() if isinstance(effect, BlobGet) else answer)
+                return blob_sdk.result(effect, await answer.readall() if isinstance(effect, BlobGet) else answer)
             except HttpResponseError as error:
                 if blob_sdk.is_absent(effect, error):
                     return None

@@ -3,17 +3,16 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import NamedTuple
 
 from lazulite_patterns.auditing.finding import Check, Finding
 from lazulite_patterns.auditing.source import Source, name_of, source_of
-from lazulite_patterns.effects.ambient import Gather, UtcNow
+from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Stored
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
-from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds, now
 from lazulite_patterns.outcomes.retries import Policy
 
 FOREIGN = "row that cannot be examined"
@@ -76,10 +75,9 @@ class Walk:
         if place.table >= len(sources):
             return Step((), None)
         source = sources[sorted(sources)[place.table]]
-        now = yield from perform(UtcNow())
         page = yield from source.page(place.continuation, self.policy)
         checks = [each for each in self.checks if source.name in map(name_of, each.tables)]
-        looks = tuple(self.look(check, source, row, now) for row in page.entities for check in checks)
+        looks = tuple(self.look(check, source, row) for row in page.entities for check in checks)
         found = (yield from perform(Gather(looks, self.workers))) if looks else []
         following = place._replace(continuation=page.continuation)
         if page.continuation is None:
@@ -87,24 +85,22 @@ class Walk:
         end = following.table >= len(sources)
         return Step(tuple(each for one in found for each in one), None if end else following)
 
-    def look(self, check: Check, place: str | Source, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+    def look(self, check: Check, place: str | Source, row: Stored) -> Protocol[list[Finding]]:
         """Examine a row of a table or another place, confirm what is found, and repair it if that is wanted."""
         source = source_of(place)
         for _ in range(_LOOKS_MAX):
-            now = now if row.date is None else (yield from perform(UtcNow(row.date)))
+            time = yield from now()
             try:
-                findings = yield from check.examine(source.name, row, now)
+                findings = yield from check.examine(source.name, row, time)
             except (EntityFormatError, EntityValueError, KeyFormatError, KeyValueError) as error:
-                findings = [Finding(FOREIGN, source.name, row.key, age_seconds(row, now), detail=str(error))]
+                findings = [Finding(FOREIGN, source.name, row.key, age_seconds(row, time), detail=str(error))]
             if not findings:
                 return []
-            now = yield from perform(UtcNow())
             again = yield from source.row(row.key, self.policy)
             if again is None:
                 return []
-            if again.etag == row.etag and (row.date is not None or again.date is None):
+            if again.etag == row.etag:
                 return (yield from self._repaired(findings))
-            # A row of a page has no service's time: ages are those by the host's clock, so it is examined again.
             row = again
         return []
 

@@ -5,7 +5,8 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Generic, TypeVar
 
 from lazulite_patterns.effects.effect import Effect, Protocol
@@ -21,10 +22,16 @@ class Now(Effect[float]):
 
 @dataclass(frozen=True)
 class UtcNow(Effect[datetime]):
-    """The time in UTC: the service's, if an answer had it and the clock was not replaced; else the host's."""
+    """The time in UTC by the host's clock, which may be wrong. Nothing compares it with times of the service."""
 
-    service: datetime | None = None
-    """The `Date` of an answer."""
+
+@dataclass(frozen=True)
+class ServiceNow(Effect[datetime | None]):
+    """The service's time in UTC; None before its first answer to this driver.
+
+    It is the `Date` of the last answer, and the seconds since then by a clock that never goes back. So it is never
+    ahead, and behind by a second and the time of that answer's way at most.
+    """
 
 
 @dataclass(frozen=True)
@@ -53,8 +60,16 @@ class Gather(Effect[list[T]], Generic[T]):
 
 
 def utc_now() -> datetime:
-    """Return the time in UTC."""
+    """Return the time in UTC by the host's clock."""
     return datetime.now(UTC)
+
+
+def date_of(text: str | None) -> datetime | None:
+    """Return the time of a header `Date`; None if there is none, or none that can be read."""
+    try:
+        return None if text is None else parsedate_to_datetime(text)
+    except ValueError:
+        return None
 
 
 def new_id() -> str:
@@ -64,22 +79,44 @@ def new_id() -> str:
 
 @dataclass
 class Ambient:
-    """What a driver takes from outside: a clock in seconds, random numbers, ids, and what fails."""
+    """What a driver takes from outside: clocks, random numbers, ids, and what fails.
+
+    Attributes:
+        clock: seconds that never go back.
+        draw: random numbers, 0 <= n < 1.
+        new_id: ids.
+        failpoints: what fails.
+        utc_now: the host's time. One that is not the default is taken for the service's time, too.
+    """
 
     clock: Callable[[], float] = time.monotonic
     draw: Callable[[], float] = random.random
     new_id: Callable[[], str] = new_id
     failpoints: Failpoints = field(default_factory=NoFailpoints)
     utc_now: Callable[[], datetime] = utc_now
+    _heard: tuple[str, float] | None = field(default=None, repr=False)
+    """The last `Date` of the service, and when it came by `clock`."""
+
+    def hear(self, date: str | None) -> None:
+        """Take the header `Date` of an answer; None if it has none."""
+        if date is not None:
+            self._heard = date, self.clock()
 
     def answer(self, effect: Effect[object]) -> object:
         """Return the result of an effect that does no I/O."""
         if isinstance(effect, Now):
             return self.clock()
         if isinstance(effect, UtcNow):
-            return effect.service if effect.service and self.utc_now is utc_now else self.utc_now()
+            return self.utc_now()
+        if isinstance(effect, ServiceNow):
+            return self._service_now() if self.utc_now is utc_now else self.utc_now()
         if isinstance(effect, Draw):
             return self.draw()
         if isinstance(effect, NewId):
             return self.new_id()
         raise TypeError(f"no driver performs {type(effect).__name__}")
+
+    def _service_now(self) -> datetime | None:
+        if (heard := self._heard) is None or (date := date_of(heard[0])) is None:
+            return None
+        return date + timedelta(seconds=self.clock() - heard[1])

@@ -23,7 +23,7 @@ from lazulite_patterns.effects.blobs import (
     LeaseRenew,
 )
 from lazulite_patterns.effects.errors import Rejected
-from lazulite_patterns.effects.sdk import NO_RETRIES, Call, DateHook, rejection
+from lazulite_patterns.effects.sdk import NO_RETRIES, Call, rejection
 
 _NOT_FOUND = 404
 
@@ -60,9 +60,7 @@ def _create(effect: AppendCreate) -> Call:
 
 
 def _page(effect: BlobPage) -> Call:
-    return _once(
-        "list_blobs", name_starts_with=effect.prefix or None, include=["metadata"], raw_response_hook=DateHook()
-    )
+    return _once("list_blobs", name_starts_with=effect.prefix or None, include=["metadata"])
 
 
 def _content_settings(content_type: str) -> Any:
@@ -81,7 +79,7 @@ _CALLS: Mapping[type[BlobEffect], Callable[[Any], Call]] = {
     Append: lambda effect: _once("append_block", effect.data, appendpos_condition=effect.position),
     BlobSetMetadata: lambda effect: _once("set_blob_metadata", {**effect.metadata}),
     BlobGet: lambda effect: _once("download_blob", effect.start, effect.count, **_condition(effect.etag)),
-    BlobHead: lambda _: _once("get_blob_properties", raw_response_hook=DateHook()),
+    BlobHead: lambda _: _once("get_blob_properties"),
     BlobDelete: lambda effect: _once("delete_blob", delete_snapshots="include", **_condition(effect.etag)),
     BlobPage: _page,
     LeaseAcquire: lambda effect: _once("acquire_lease", effect.seconds, effect.lease_id),
@@ -90,28 +88,26 @@ _CALLS: Mapping[type[BlobEffect], Callable[[Any], Call]] = {
 }
 
 
-def result(effect: BlobEffect, made: Call, answer: Any) -> object:
+def result(effect: BlobEffect, answer: Any) -> object:
     """Return an effect's result from the SDK's answer to a call; for `BlobGet`, from the octets."""
     if isinstance(effect, BlobPut):
         return str(answer["etag"])
     if isinstance(effect, BlobHead):
-        return _facts(answer, made)
+        return _facts(answer)
     return bytes(answer) if isinstance(effect, BlobGet) else None
 
 
-def found(made: Call, blobs: Iterable[Any], token: str | None) -> BlobsFound:
+def found(blobs: Iterable[Any], token: str | None) -> BlobsFound:
     """Return a page of what the SDK's iterator yielded, and of its continuation token."""
-    return BlobsFound(tuple(_facts(each, made) for each in blobs), token or None)
+    return BlobsFound(tuple(_facts(each) for each in blobs), token or None)
 
 
-def _facts(blob: Any, made: Call) -> BlobFacts:
+def _facts(blob: Any) -> BlobFacts:
     """Return what the SDK knows of a blob. Lists have ETags without quotes, conditions need them."""
     etag = str(blob.etag)
     quoted = etag if etag.startswith('"') else f'"{etag}"'
     metadata = {name: value or "" for name, value in (blob.metadata or {}).items()}
-    return BlobFacts(
-        str(blob.name), quoted, int(blob.size), blob.last_modified, metadata, made.options["raw_response_hook"].date
-    )
+    return BlobFacts(str(blob.name), quoted, int(blob.size), blob.last_modified, metadata)
 
 
 def is_absent(effect: BlobEffect, error: HttpResponseError) -> bool:

@@ -53,8 +53,6 @@ class BlobFacts(NamedTuple):
     length: int
     last_modified: datetime | None
     metadata: Mapping[str, str]
-    date: datetime | None = None
-    """The service's time when it answered, in whole seconds."""
 
 
 class BlobsFound(NamedTuple):

@@ -1,13 +1,12 @@
 """Reads of single entities as requests, and the entities in the answers. They take less time than the SDK's method."""
 
 import json
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
 from azure.core.rest import HttpRequest
 
+from lazulite_patterns.effects.ambient import date_of
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.requests import VERSIONS, base_of, entity_url, error
 from lazulite_patterns.effects.tables import Read, Stored
@@ -45,13 +44,4 @@ def stored_of(status: int, headers: Any, content: bytes) -> Stored | None:
         time = None if (text := properties.pop("Timestamp", None)) is None else time_of(str(text))
     except (TypeError, ValueError, AttributeError) as failed:
         raise ResultUnknown(f"the answer is no entity: {failed}") from failed
-    return Stored(properties, str(headers.get("ETag") or ""), time, date_of(headers))
-
-
-def date_of(headers: Any) -> datetime | None:
-    """Return the service's time of an answer; None if it has none."""
-    text = headers.get("Date")
-    try:
-        return None if text is None else parsedate_to_datetime(text)
-    except ValueError:
-        return None
+    return Stored(properties, str(headers.get("ETag") or ""), time, date_of(headers.get("Date")))

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, HttpResponseError
@@ -12,12 +11,15 @@ from azure.core.rest import HttpRequest
 from azure.data.tables import TableEntity, TableTransactionError, UpdateMode
 
 from lazulite_patterns.effects import changesets, point_reads, requests
+from lazulite_patterns.effects.ambient import date_of
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page, Read, Stored, Write
 
 NO_RETRIES = {"retry_total": 0}
 """The SDK repeats writes whose result is unknown, and reports their second answer. Protocols decide instead."""
-NO_LIMITS: Mapping[str, float] = {}
+Options: TypeAlias = Mapping[str, Any]
+"""Keyword arguments of the SDK's methods."""
+NO_LIMITS: Options = {}
 """The options of a request that takes the times of its client."""
 _UNKNOWN = frozenset({408, 429})
 """Statuses below 500 after which the same request may succeed."""
@@ -51,31 +53,23 @@ class Call(NamedTuple):
     options: dict[str, Any]
 
 
-class _Hook:
-    """Keeps the answer to a delete, as the SDK takes every 404 for success."""
+class Hook:
+    """Takes the answers to a call of the SDK, which shows little of them."""
 
-    def __init__(self) -> None:
-        self.rejected: Rejected | None = None
+    def __init__(self, hear: Callable[[str | None], None]) -> None:
+        """Take what is told the header `Date` of each answer."""
+        self.response: Any = None
+        self._hear = hear
 
     def __call__(self, response: Any) -> None:
-        if response.http_response.status_code == _NOT_FOUND:
-            self.rejected = Rejected(_NOT_FOUND, _code(response.http_response.text()))
+        """Take an answer."""
+        self.response = response.http_response
+        self._hear(self.response.headers.get("Date"))
 
 
 def _check_batch(request: Any) -> None:
     """Reject a transaction for its size, before it is sent."""
     changesets.check_length(len(request.http_request.content or b""))
-
-
-class DateHook:
-    """Keeps the service's time of an answer."""
-
-    def __init__(self) -> None:
-        self.date: datetime | None = None
-
-    def __call__(self, response: Any) -> None:
-        """Take an answer."""
-        self.date = point_reads.date_of(response.http_response.headers)
 
 
 def _code(text: str) -> str:
@@ -129,9 +123,7 @@ def _write_call(operation: Operation) -> Call:
     if operation.kind in {Kind.PUT, Kind.PUT_MERGE}:
         return Call("upsert_entity", (entity,), {**NO_RETRIES, "mode": _mode(operation.kind)})
     if operation.kind is Kind.DELETE:
-        return Call(
-            "delete_entity", operation.key, {**NO_RETRIES, **_condition(operation), "raw_response_hook": _Hook()}
-        )
+        return Call("delete_entity", operation.key, {**NO_RETRIES, **_condition(operation)})
     return Call("update_entity", (entity,), {**NO_RETRIES, **_condition(operation), "mode": _mode(operation.kind)})
 
 
@@ -162,32 +154,35 @@ def result_of(effect: Read | Write | Batch, status: int, headers: Any, content: 
 def call(effect: Read | Write | Batch) -> Call:
     """Return the call that an effect is."""
     if isinstance(effect, Read):
-        return Call("get_entity", effect.key, {**NO_RETRIES, **_select(effect.select), "raw_response_hook": DateHook()})
+        return Call("get_entity", effect.key, {**NO_RETRIES, **_select(effect.select)})
     if isinstance(effect, Write):
         return _write_call(effect.operation)
     operations = [_in_batch(each) for each in effect.operations]
     return Call("submit_transaction", (operations,), {**NO_RETRIES, "raw_request_hook": _check_batch})
 
 
-def result(effect: Read | Write | Batch, made: Call, answer: Any) -> object:
-    """Return an effect's result from the SDK's answer."""
-    hook = made.options.get("raw_response_hook")
-    if isinstance(hook, DateHook):
-        return stored(answer)._replace(date=hook.date)
+def result(effect: Read | Write | Batch, answer: Any, response: Any) -> object:
+    """Return an effect's result from what the SDK's method returned, and from the answer of the service.
+
+    Raises:
+        Rejected: a delete met no entity or no table, which the SDK takes for success.
+    """
+    if isinstance(effect, Read):
+        return stored(answer)._replace(date=date_of(response.headers.get("Date")))
     if isinstance(effect, Batch):
         return tuple(str(each.get("etag") or "") for each in answer)
-    if isinstance(hook, _Hook) and hook.rejected is not None:
-        raise hook.rejected
+    if effect.operation.kind is Kind.DELETE and response.status_code == _NOT_FOUND:
+        raise Rejected(_NOT_FOUND, _code(response.text()))
     return "" if answer is None else str(answer.get("etag") or "")
 
 
-def limits(seconds: float) -> Mapping[str, float]:
+def limits(seconds: float) -> Options:
     """Return the options of a request that bound the wait for a connection, and for each part of the answer."""
     return {"connection_timeout": seconds, "read_timeout": seconds}
 
 
 def pages(
-    effect: Page, query: Callable[..., Any], every: Callable[..., Any], limited: Mapping[str, float] = NO_LIMITS
+    effect: Page, query: Callable[..., Any], every: Callable[..., Any], limited: Options = NO_LIMITS
 ) -> Any:
     """Return the SDK's iterator over the pages of a query, from the one that is wanted."""
     options: dict[str, Any] = {**NO_RETRIES, **limited, **_select(effect.select), "results_per_page": effect.top}

@@ -3,8 +3,8 @@
 A unique entry is inserted before the commit of its entity. If it is there, its entity is read: one that has the value
 keeps it. Else the entry is superfluous, and is taken over by its ETag, but not before it is older than `GRACE_SECONDS`:
 its writer may be about to commit. This relies on time: a commit is not sent later than the deadline after its entries
-were begun, a request arrives within 30 seconds, and the clocks of client and service differ by less than what is left
-of the grace.
+were begun, and a request arrives within 30 seconds. Both ages are by the service's time, which a client knows later by
+the way of one answer at most.
 
 An entry that passes between two entities of one commit names both of them before the commit, and only the new one after
 it. A reader looks at both. What counts is the pair of entry and entity: a commit that changes the pair changes the
@@ -13,8 +13,7 @@ entry's ETag before.
 
 from dataclasses import dataclass
 
-from lazulite_patterns.effects.ambient import UtcNow
-from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.changes import claim, removal, replacement
@@ -32,7 +31,7 @@ from lazulite_patterns.indexes.entries import (
 )
 from lazulite_patterns.indexes.errors import Busy, NotUniqueOf, not_unique
 from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown
-from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds, now
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
@@ -197,7 +196,7 @@ class Claims:
 
     def _pending(self, pointer: Stored, birth: str) -> Protocol[frozenset[str]]:
         """Return the intents of inserts that may still arrive; that of the birth was done."""
-        return pending(pointer, birth, (yield from perform(UtcNow(pointer.date))))
+        return pending(pointer, birth, (yield from now()))
 
     def _withdraw(self, entry: Entry, pointer: Stored, names: frozenset[str]) -> Protocol[None]:
         """Take intents out of an entry that was read, again if another writer was faster. Else they grow old there."""
@@ -219,7 +218,7 @@ class Claims:
 
     def _abandoned(self, pointer: Stored) -> Protocol[bool]:
         """Tell whether the writer of an entry cannot commit any more."""
-        return age_seconds(pointer, (yield from perform(UtcNow(pointer.date)))) > GRACE_SECONDS
+        return age_seconds(pointer, (yield from now())) > GRACE_SECONDS
 
     def _joining(
         self, entry: Entry, key: EntityKey, properties: Properties, giver: EntityKey | None = None

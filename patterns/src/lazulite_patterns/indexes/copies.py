@@ -20,12 +20,13 @@ auditor. A unique index has no copies: an unconditional mark could overwrite the
 
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import NewId, UtcNow
+from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
 from lazulite_patterns.indexes.changes import Life
 from lazulite_patterns.indexes.entries import PENDING, Entry, filled, intents, pending, pointing_to, without
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
+from lazulite_patterns.outcomes.grace import now
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
@@ -66,7 +67,7 @@ def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Proto
         found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))
         if found is None or found.etag != marked.etag:
             return found
-        kept = pending(found, marked.birth, (yield from perform(UtcNow(found.date))))
+        kept = pending(found, marked.birth, (yield from now()))
         operation = Operation(Kind.DELETE, entry.key, etag=marked.etag)
         if kept:  # The mark stays, too: an insert that arrives later may have other values.
             properties = without(found, frozenset(intents(found)) - kept)

@@ -146,4 +146,4 @@ def _row(container: str, facts: BlobFacts, partition_key: str, policy: Policy) -
             return None
         parts.append(part)
     keys = {"PartitionKey": partition_key, "RowKey": _FIRST}
-    return Stored({**keys, "List": b"".join(parts)}, facts.etag, facts.last_modified, facts.date)
+    return Stored({**keys, "List": b"".join(parts)}, facts.etag, facts.last_modified)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple, cast
 
 from lazulite_patterns.auditing.finding import Repair
-from lazulite_patterns.effects.ambient import Draw, NewId, Sleep, UtcNow
+from lazulite_patterns.effects.ambient import Draw, NewId, Sleep
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Properties, Stored
 from lazulite_patterns.entities import limits
@@ -81,10 +81,7 @@ def items(row: Stored) -> list[Item]:
 
 def entries(row: Stored) -> list[Stored]:
     """Return the items of a row as if they were rows of their own, whose ETags are their versions."""
-    return [
-        Stored({**_keys(item_key(row.key, each.key)), **_pointing(each)}, each.version, date=row.date)
-        for each in items(row)
-    ]
+    return [Stored({**_keys(item_key(row.key, each.key)), **_pointing(each)}, each.version) for each in items(row)]
 
 
 def _pointing(item: Item) -> dict[str, object]:
@@ -240,7 +237,7 @@ def put(
     version, found = "", None
     if versioned:
         found = yield from rows(entry, policy)
-        second = int((yield from perform(UtcNow(found[0].date if found else None))).timestamp())
+        second = int((yield from grace.now()).timestamp())
         version = f"{second}.{(yield from perform(NewId()))}"
     yield from apply(entry, Change(put=(Item(*key, version, written(intent)),)), policy, found)
 

@@ -26,7 +26,7 @@ and those of intents.
 
 from collections.abc import Callable, Mapping
 
-from lazulite_patterns.effects.ambient import Draw, Sleep, UtcNow
+from lazulite_patterns.effects.ambient import Draw, Sleep
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.indexes import lists
@@ -37,6 +37,7 @@ from lazulite_patterns.indexes.deferred import announce, show
 from lazulite_patterns.indexes.entries import INTENT, NO_INTENT, Entry, contents, intent, intents, targets
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Restart, Unavailable
+from lazulite_patterns.outcomes.grace import now
 from lazulite_patterns.outcomes.retries import Attempts, begin
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Identity, Joined, Written, identity, unknown_outcome, write
@@ -271,7 +272,7 @@ class PointerIndex(Claims):
         intended = NO_INTENT
         if own is not None and any(each.base is None for each in changes):
             name = own.operation_id + _AGAIN if own.unsure else own.operation_id
-            intended = intent(name, (yield from perform(UtcNow())))
+            intended = intent(name, (yield from now()))
         return {each.key: Life(intent=intended) if each.base is None else Life(each.birth) for each in changes}
 
     def _marks(

@@ -1,14 +1,24 @@
-"""What protocols assume of time: how late a request arrives, and when what a crash left behind is safe to remove."""
+"""What protocols assume of time: how late a request arrives, and when what a crash left behind is safe to remove.
+
+Ages are those by the service's time. No clock of a host counts.
+"""
 
 from datetime import datetime
 
+from lazulite_patterns.effects.ambient import ServiceNow, UtcNow
 from lazulite_patterns.effects.blobs import BlobFacts
+from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Stored
 
 GRACE_SECONDS = 600
 """The age from which a row without its counterpart is taken for left behind by a crash."""
 ARRIVAL_SECONDS = 30
 """The longest that a request takes to arrive: an assumption."""
+
+
+def now() -> Protocol[datetime]:
+    """Return the service's time, for a protocol that had an answer; the host's where answers have no time."""
+    return (yield from perform(ServiceNow())) or (yield from perform(UtcNow()))
 
 
 def age_seconds(row: Stored, now: datetime) -> float:

@@ -15,14 +15,14 @@ they are empty, an old blob has no message. A model checker explores a sender, w
 import math
 from dataclasses import dataclass
 
-from lazulite_patterns.effects.ambient import NewId, UtcNow
+from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.blobs import PART_BYTES, BlobFacts, BlobGet, BlobPage, BlobPut
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Length
 from lazulite_patterns.outcomes.discards import discard
 from lazulite_patterns.outcomes.errors import OutcomeUnknown
-from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS, blob_age_seconds
+from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS, blob_age_seconds, now
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.transactions.messages import (
     CLAIM_BYTES_MAX,
@@ -120,7 +120,7 @@ class Claims:
             page = BlobPage(self.container, f"{self.queue}/", continuation)
             blobs = yield from read(page, (yield from begin(self.policy)))
             for each in blobs.blobs:
-                if blob_age_seconds(each, (yield from perform(UtcNow(each.date)))) > self.grace_seconds:
+                if blob_age_seconds(each, (yield from now())) > self.grace_seconds:
                     found.append(each)
             if (continuation := blobs.continuation) is None:
                 break

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from azure.data.tables.aio import TableServiceClient
 
@@ -24,20 +24,23 @@ _TABLES_MAX = 64
 class _Service:
     """Tables by the SDK's client."""
 
-    def __init__(self, client: TableServiceClient) -> None:
-        self._client = client
+    def __init__(self, client: TableServiceClient, ambient: Ambient) -> None:
+        self._client, self._ambient = client, ambient
+
+    def _once(self) -> dict[str, Any]:
+        return {**sdk.NO_RETRIES, "raw_response_hook": sdk.Hook(self._ambient.hear)}
 
     async def listed(self, condition: str) -> list[str]:
         with sdk.translated():
-            return [each.name async for each in self._client.query_tables(condition, retry_total=0)]
+            return [each.name async for each in self._client.query_tables(condition, **self._once())]
 
     async def create(self, name: str) -> None:
         with sdk.translated():
-            await self._client.create_table(name, **sdk.NO_RETRIES)
+            await self._client.create_table(name, **self._once())
 
     async def drop(self, name: str) -> None:
         with sdk.translated():
-            await self._client.delete_table(name, **sdk.NO_RETRIES)
+            await self._client.delete_table(name, **self._once())
 
 
 class Periods(Generic[E]):
@@ -78,7 +81,7 @@ class Periods(Generic[E]):
         self.client = client
         self.driver = Driver({}, ambient)
         self._kinds, self._policy = kinds, policy
-        self._protocol = PeriodsProtocol(Names(prefix, every), keep, _Service(client), policy)
+        self._protocol = PeriodsProtocol(Names(prefix, every), keep, _Service(client, self.driver.ambient), policy)
         self._tables: dict[str, Table[E]] = {}
 
     def at(self, time: datetime) -> Table[E]:

@@ -7,13 +7,12 @@ from datetime import datetime
 
 from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.auditing.source import Source
-from lazulite_patterns.effects.ambient import UtcNow
 from lazulite_patterns.effects.blobs import PART_BYTES, BlobFacts, BlobGet, BlobHead, BlobPage
-from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.outcomes.discards import discard
-from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds, now
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.shapes.protocols.references import BlobReference, Owner, reference_of
 
@@ -89,7 +88,7 @@ class LargeBlobs:
 
 def _row(facts: BlobFacts) -> Stored:
     properties = {"PartitionKey": facts.name, "RowKey": "", _OWNER: Owner.of(facts.metadata)}
-    return Stored(properties, facts.etag, facts.last_modified, facts.date)
+    return Stored(properties, facts.etag, facts.last_modified)
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,7 @@ class Collector:
         while True:
             found = yield from LargeBlobs(self.table, self.container).page(go_on, self.policy)
             for row in found.entities:
-                if age_seconds(row, (yield from perform(UtcNow(row.date)))) > self.grace_seconds and (
-                    yield from self._is_orphan(row)
-                ):
+                if age_seconds(row, (yield from now())) > self.grace_seconds and (yield from self._is_orphan(row)):
                     count += yield from discard(self.container, row.key.partition_key, self.policy, row.etag)
             if (go_on := found.continuation) is None:
                 return count

@@ -4,8 +4,8 @@ A table's name has the period's beginning, and is never used again: a period is 
 So the drop of a table, which the service completes later, meets no new table of the same name. Creation and drop are
 idempotent, and so are repeated after an unknown result.
 
-A writer that looked at its clock just before a period expired may create the table once more after the drop. The next
-`expire` lists the tables again, and drops it.
+The service's time says which periods are over. A writer that looked at it just before a period expired may create the
+table once more after the drop. The next `expire` lists the tables again, and drops it.
 """
 
 import re
@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from lazulite_patterns.effects.ambient import UtcNow
+from lazulite_patterns.effects.ambient import ServiceNow
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.outcomes import grace
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.shapes.errors import PeriodExpired
 
@@ -150,7 +151,7 @@ class PeriodsProtocol:
             PeriodExpired: its table was dropped, or is about to be.
         """
         period = self.names.at(time)
-        if period.end + self.keep <= (yield from perform(UtcNow())):
+        if period.end + self.keep <= (yield from self._now()):
             raise PeriodExpired(f"{period.name} is kept for {self.keep} after its end")
         return period
 
@@ -168,7 +169,7 @@ class PeriodsProtocol:
 
     def prepare(self, ahead: int) -> Protocol[list[str]]:
         """Create the tables of this period and of the next ones, and return their names."""
-        period = self.names.at((yield from perform(UtcNow())))
+        period = self.names.at((yield from self._now()))
         created = []
         for _ in range(ahead + 1):
             created.append((yield from self.create(period.start)).name)
@@ -185,8 +186,9 @@ class PeriodsProtocol:
 
     def expire(self) -> Protocol[list[str]]:
         """Drop the tables whose time is over, oldest first, and return their names."""
-        now = yield from perform(UtcNow())
-        expired = [each.name for each in (yield from self.existing()) if each.end + self.keep <= now]
+        existing = yield from self.existing()
+        now = yield from self._now()
+        expired = [each.name for each in existing if each.end + self.keep <= now]
         for name in expired:
             try:
                 yield from self._done(self.service.drop, name)
@@ -194,6 +196,13 @@ class PeriodsProtocol:
                 if rejected.code not in {"TableNotFound", "ResourceNotFound", "TableBeingDeleted"}:
                     raise
         return expired
+
+    def _now(self) -> Protocol[datetime]:
+        """Return the service's time, which the list of tables tells if no answer came before."""
+        if (now := (yield from perform(ServiceNow()))) is None:
+            yield from self.existing()
+            now = yield from grace.now()
+        return now
 
     def _done(self, function: Callable[[str], object], name: str) -> Protocol[None]:
         yield from read(Call(function, (name,)), (yield from begin(self.policy)))

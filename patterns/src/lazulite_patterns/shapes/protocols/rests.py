@@ -6,8 +6,7 @@ from datetime import datetime
 
 from lazulite_patterns.auditing.finding import Finding, deletion
 from lazulite_patterns.auditing.walk import Walk
-from lazulite_patterns.effects.ambient import UtcNow
-from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Page, Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.entities.schema import TYPE
@@ -74,11 +73,10 @@ def collect(table: str, partition_key: str, policy: Policy, grace_seconds: float
     go_on: Continuation | None = None
     count = 0
     while True:
-        now = yield from perform(UtcNow())
         effect = Page(table, place, (*_KEYS, "Timestamp", TYPE), continuation=go_on)
         page = yield from read(effect, (yield from begin(policy)))
         for row in page.entities:
-            findings = yield from walk.look(walk.checks[0], table, row, now)
+            findings = yield from walk.look(walk.checks[0], table, row)
             count += sum(each.repaired for each in findings)
         if (go_on := page.continuation) is None:
             return count
