@@ -55,7 +55,7 @@ class Group:
 
     @property
     def first_number(self) -> int:
-        """The number of the first row."""
+        """The number of the first row, which is the earliest one."""
         return next(iter(self.rows.values())).number
 
 
@@ -96,7 +96,7 @@ class Groups:
 
     @property
     def opened(self) -> Iterable[Group]:
-        """The groups that are open."""
+        """The groups that are open, the one with the earliest row first."""
         return self._open.values()
 
     def _shrink(self, number: int) -> Iterator[Group]:

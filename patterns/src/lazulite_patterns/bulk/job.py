@@ -1,12 +1,13 @@
 """A load or a delete: rows go in, waves of transactions come out, until the source ends.
 
 A wave is as many transactions as are worth it, sent by several workers at a time. Two rows with the same keys are
-never in one wave, so that the later one is written later. An answer such as ServerBusy halves the workers; a wave
-without one adds a worker.
+never in one wave, so that the later one is written later. If an eighth of a wave is told to wait, as by ServerBusy, the
+next one has half the workers; else one worker more.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from lazulite_patterns.bulk.groups import Group, Groups, Row
@@ -14,6 +15,7 @@ from lazulite_patterns.bulk.sending import Failure, Sending, Sent
 from lazulite_patterns.bulk.state import State
 from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.effects.ambient import Gather
+from lazulite_patterns.effects.changesets import BYTES_MAX
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.errors import EntityValueError
@@ -25,8 +27,12 @@ from lazulite_patterns.table.transaction import OPERATIONS_MAX
 
 E = TypeVar("E")
 R = TypeVar("R")
-_WAVE = 4
-"""Transactions of a wave for each worker."""
+_WAVE = 16
+"""Transactions of a wave for each worker, at most. A wave waits for its last one."""
+_WAVE_OCTETS = 4 * BYTES_MAX
+"""The bytes of a wave for each worker, from which on it takes no other transaction."""
+_BUSY_PART = 8
+"""The part of a wave's transactions that are told to wait, an eighth, from which on the next one has fewer workers."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Limits:
     """
 
     workers: int = 8
-    buffer_entities: int = 50_000
+    buffer_entities: int = 100_000
     buffer_octets: int = 128 * 1024 * 1024
     failures: int = 1000
 
@@ -121,8 +127,9 @@ class Job(Generic[E, R]):
         except EntityValueError as error:
             self._fail([Failure(number, None, str(error))])
             return
-        self._closed += self._groups.add(Row.of(number, planned))
-        if len(self._closed) >= _WAVE * self._workers:
+        closed = self._groups.add(Row.of(number, planned))
+        self._closed += closed
+        if closed and self._is_full(len(self._closed), sum(each.octets for each in self._closed)):
             yield from self._send()
 
     def end(self) -> Protocol[Report]:
@@ -144,7 +151,7 @@ class Job(Generic[E, R]):
             protocols = tuple(Sending(self._session).run(list(each.rows.values())) for each in wave)
             self._count((yield from perform(Gather(protocols, self._workers))) if wave else [])
             if self._checkpoint is not None:
-                waiting = (each.first_number for each in (*self._closed, *self._groups.opened))
+                waiting = (each.first_number for each in (*self._closed, *islice(self._groups.opened, 1)))
                 self._checkpoint.save(State(min(waiting, default=self._read), self.report.failures).text())
             if self._notify is not None:
                 self._notify(self.report.progress)
@@ -154,19 +161,25 @@ class Job(Generic[E, R]):
     def _next_wave(self) -> list[Group]:
         """Take groups until there are enough, or until one has a key that another one has, too."""
         keys: set[EntityKey] = set()
+        octets = 0
         for count, each in enumerate(self._closed):
-            if count == _WAVE * self._workers or not keys.isdisjoint(each.rows):
+            if self._is_full(count, octets) or not keys.isdisjoint(each.rows):
                 break
             keys |= each.rows.keys()
+            octets += each.octets
         else:
             count = len(self._closed)
         wave, self._closed = self._closed[:count], self._closed[count:]
         return wave
 
+    def _is_full(self, transactions: int, octets: int) -> bool:
+        """Tell whether a wave has as many transactions or octets as the workers shall get."""
+        return transactions >= _WAVE * self._workers or octets >= _WAVE_OCTETS * self._workers
+
     def _count(self, sent: list[Sent]) -> None:
         self._done += sum(each.done for each in sent)
         self._transactions += sum(each.requests for each in sent)
-        if any(each.busy for each in sent):
+        if sum(each.busy for each in sent) * _BUSY_PART > len(sent):
             self._workers = max(1, self._workers // 2)
         else:
             self._workers = min(self._limits.workers, self._workers + 1)

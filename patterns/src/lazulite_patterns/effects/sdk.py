@@ -181,9 +181,7 @@ def limits(seconds: float) -> Options:
     return {"connection_timeout": seconds, "read_timeout": seconds}
 
 
-def pages(
-    effect: Page, query: Callable[..., Any], every: Callable[..., Any], limited: Options = NO_LIMITS
-) -> Any:
+def pages(effect: Page, query: Callable[..., Any], every: Callable[..., Any], limited: Options = NO_LIMITS) -> Any:
     """Return the SDK's iterator over the pages of a query, from the one that is wanted."""
     options: dict[str, Any] = {**NO_RETRIES, **limited, **_select(effect.select), "results_per_page": effect.top}
     items = every(**options) if effect.filter is None else query(effect.filter.text(), **options)

@@ -33,7 +33,7 @@ def main() -> int:
     if given.command == "write":
         with TableClient.from_connection_string(connection_string, given.table) as client:
             writers.write(writers.Clients.of(connection_string, client), given.people, given.seed)
-    settings = campaign.Settings(given.rows, given.partitions, given.faults, given.kills, given.seed)
+    settings = campaign.Settings(given.rows, given.partitions, given.faults, given.kills, given.seed, given.buffer)
     if given.command == "load":
         return 0 if campaign.run(connection_string, settings) else 1
     with TableClient.from_connection_string(connection_string, given.table) as client:
@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         loading.add_argument("--faults", type=float, default=0.05)
         loading.add_argument("--kills", type=int, default=3)
         loading.add_argument("--seed", type=int, default=0)
+        loading.add_argument("--buffer", type=int, default=0, help="rows in memory")
     writing = commands.add_parser("writers", help="change indexed entities in processes that are killed")
     writing.add_argument("--writers", type=int, default=4)
     writing.add_argument("--people", type=int, default=16)

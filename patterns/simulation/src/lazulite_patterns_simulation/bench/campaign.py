@@ -36,6 +36,8 @@ class Settings(NamedTuple):
     faults: float
     kills: int
     seed: int
+    buffer: int = 0
+    """Rows in memory; 0 for a quarter of them, and as many as `Limits` says at most."""
 
 
 class Faults:
@@ -78,7 +80,7 @@ def load_once(client: TableClient, settings: Settings, checkpoint: Path) -> None
     import resource  # noqa: PLC0415 - not on Windows
 
     rows = Table(client, Bag, ambient=Ambient(failpoints=Faults(settings.faults)))
-    limits = Limits(buffer_entities=max(1000, min(50_000, settings.rows // 20)))
+    limits = Limits(buffer_entities=settings.buffer or max(1000, min(Limits().buffer_entities, settings.rows // 4)))
     report = load(rows, source(settings), limits=limits, checkpoint=FileCheckpoint(checkpoint))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(json.dumps({"peak_mib": peak, "failed": len(report.failures), "transactions": report.progress.transactions}))
