@@ -52,9 +52,15 @@ class Blobs(Builder):
 
     def get(self) -> Workload:
         """Get blobs of 1 KB, chosen over the whole container."""
-        numbers = Random(1).sample(range(self.entities), min(self.entities, KEYS_MAX))
-        requests = [self._raw("GET", blob_name(number)) for number in numbers]
-        return Workload("get", 1, 32, 200, requests, entities=self.entities)
+        return self._read("get", 200, "GET")
+
+    def get_parts(self) -> Workload:
+        """Get ranges of half a KB of the same blobs."""
+        return self._read("get of a range", 206, "GET", Range=f"bytes={BLOB_BYTES // 4}-{BLOB_BYTES * 3 // 4 - 1}")
+
+    def head(self) -> Workload:
+        """Get the properties of the same blobs."""
+        return self._read("head", 200, "HEAD")
 
     def list_names(self, connections: int = 4) -> Workload:
         """List pages of 5,000 blobs, begun at several places."""
@@ -74,6 +80,11 @@ class Blobs(Builder):
         """Put blocks of 4 MiB to the blobs of these names in turn, or to sixteen."""
         requests = [self._block(name, _CONTENT) for name in names or map("up{}".format, range(UPLOADS))]
         return Workload("put of 4 MiB blocks", BLOCK_BYTES >> 20, CONNECTIONS_OF_BLOCKS, 201, requests)
+
+    def put_blocks_of_1_kb(self) -> Workload:
+        """Put blocks of 1 KB to sixteen blobs."""
+        requests = [self._block(f"small{number}", _CONTENT[:BLOB_BYTES]) for number in range(UPLOADS)]
+        return Workload("put of 1 KB blocks", 1, 64, 201, requests)
 
     def put_small_blocks(self, name: str) -> Workload:
         """Put blocks of one byte to one blob."""
@@ -104,6 +115,12 @@ class Blobs(Builder):
 
     def _put(self, name: str) -> bytes:
         return self._raw("PUT", name, body=_CONTENT[:BLOB_BYTES], x_ms_blob_type="BlockBlob")
+
+    def _read(self, name: str, status: int, method: str, **headers: str) -> Workload:
+        """Return the workload of reads of blobs, chosen over the whole container."""
+        numbers = Random(1).sample(range(self.entities), min(self.entities, KEYS_MAX))
+        requests = [self._raw(method, blob_name(number), "", b"", **headers) for number in numbers]
+        return Workload(name, 1, 32, status, requests, entities=self.entities)
 
     def _block(self, name: str, content: bytes) -> bytes:
         return self._raw("PUT", name, f"comp=block&blockid={_MARKED}", content)
