@@ -25,6 +25,11 @@ BLOB_SEGMENTS_MAX = 254
 """Segments of a name between slashes."""
 _FORBIDDEN = re.compile("[\0-\x1f\x7f-\x9f\ue000-\uf8ff]")
 """Control characters, and those of private use. None of them is printable."""
+USUAL_PATH = re.compile(
+    r"(/[A-Za-z0-9-]++/[a-z0-9$-]++)/(?!\.)(?!.*(?:/\.|\.$))(?!(?:[^/]*+/){254})([\w.~:@=+,!$/-]{1,1024})", re.ASCII
+)
+"""The whole path of a blob in path style, whose name needs no decoding and is no other one's: a
+`ServiceDefinition.keyed_path`."""
 _DOT_SEGMENTS = frozenset({".", ".."})
 
 
@@ -121,8 +126,8 @@ class Resource(NamedTuple):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return no keys: a blob's name takes part in its permission."""
-        return ()
+        """Return the name of a blob that `USUAL_PATH` may find; any other resource has none."""
+        return (self.blob,) if self.kind is Kind.BLOB and self.container != ROOT else ()
 
     def check(self, method: str, parameters: Mapping[str, str]) -> None:
         """Reject a resource that cannot be.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 from lazulite.blob.auth import requirements as may
 from lazulite.blob.auth.sas import LIST_COMPONENT
@@ -43,6 +44,13 @@ from lazulite.blob.lists.list_containers import list_containers
 from lazulite.blob.pages.get_page_ranges import get_page_ranges
 from lazulite.blob.pages.put_page import ACTION, LENGTH, put_page, set_page_properties
 from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.operation import (
+    READ_VARIES,
+    WRITE_VARIES,
+    BlobOperation,
+    Operate,
+    ReadPreconditions,
+)
 from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, reader_of
 from lazulite.blob.resource import Kind
 from lazulite.blob.tags.blob_tags import get_tags, set_tags
@@ -59,17 +67,13 @@ from lazulite.blob.versions import (
     TAGS_SINCE,
     TIERS_SINCE,
     UNDELETE_SINCE,
-    known_headers,
 )
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Response
 from lazulite.service.account_operations import AccountOperations
 from lazulite.service.responses import XML_TYPE
 from lazulite.service.routing import (
     PAGE,
     XML_BODY,
-    Operation,
-    PreparedOperation,
     Route,
     Routes,
     component_of,
@@ -220,9 +224,10 @@ _TABLE: tuple[Route[Call], ...] = (
         body=PUT_BLOB_BYTES_MAX,
         framing=framing_bytes,
         streams=True,
+        varies=WRITE_VARIES,
     ),
-    Route(_BLOB, "GET", "", "GetBlob", get_blob, requires=may.READ),
-    Route(_BLOB, "HEAD", "", "GetBlobProperties", get_properties, requires=may.READ),
+    Route(_BLOB, "GET", "", "GetBlob", get_blob, requires=may.READ, varies=READ_VARIES),
+    Route(_BLOB, "HEAD", "", "GetBlobProperties", get_properties, requires=may.READ, varies=READ_VARIES),
     Route(
         _BLOB,
         "DELETE",
@@ -279,6 +284,8 @@ _TABLE: tuple[Route[Call], ...] = (
         body=PUT_BLOCK_BYTES_MAX,
         framing=framing_bytes,
         streams=True,
+        varies=WRITE_VARIES,
+        varies_parameter="blockid",
     ),
     Route(
         _BLOB,
@@ -327,23 +334,23 @@ _SELECTING = frozenset({"tags", "tier"})
 """The components of writes that can be for a snapshot or a version."""
 
 
-def _of_current(route: Route[Call]) -> Route[Call]:
-    """Let a write that changes only current blobs reject a request for a snapshot or a version."""
-    if (
-        route.kind is not _BLOB
-        or route.method != "PUT"
-        or route.component in _SELECTING
-        or route.operate is reject_unbuilt
-    ):
-        return route
+def _is_of_current(route: Route[Call]) -> bool:
+    """Tell whether an operation is a write that changes only current blobs."""
+    return (
+        route.kind is _BLOB
+        and route.method == "PUT"
+        and route.component not in _SELECTING
+        and route.operate is not reject_unbuilt
+    )
 
-    def operate(call: Call) -> Operation | PreparedOperation:
-        for name in ("snapshot", "versionid"):
-            if call.parameters.get(name):
-                raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", name)])
-        return route.operate(call)
 
-    return replace(route, operate=operate)
+def _require_current(call: Call, read: ReadPreconditions | None) -> None:
+    """Reject a request for a snapshot or a version. Raises `InvalidQueryParameterValue`, or before that as `read`."""
+    for name in ("snapshot", "versionid"):
+        if call.parameters.get(name):
+            if read is not None:
+                read(call)
+            raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", name)])
 
 
 _FROM_URL = frozenset({"AppendBlock", "PutBlock", "PutPage"})
@@ -354,7 +361,8 @@ def _forms(route: Route[Call]) -> Iterator[Route[Call]]:
     """Yield a route, and that of the same write from a URL."""
     yield route
     if route.operation in _FROM_URL:
-        yield replace(route, operation=f"{route.operation}FromURL", headers=frozenset({SOURCE}))
+        name = f"{route.operation}FromURL"
+        yield replace(route, operation=name, headers=frozenset({SOURCE}), varies=None, varies_parameter="")
 
 
 _COMPARING = frozenset(
@@ -371,33 +379,30 @@ def _with_checksums(route: Route[Call]) -> Route[Call]:
     return replace(route, compares_checksums=route.operation in _COMPARING)
 
 
-def _with_preconditions(route: Route[Call]) -> Route[Call]:
-    """Let a route read the preconditions that its operation knows.
+def _reader_of(name: str) -> ReadPreconditions | None:
+    """Return what reads the preconditions that an operation knows; None: it knows none.
 
     Raises:
         KeyError: the operation is not in the table of preconditions.
     """
-    row = PRECONDITIONS[route.operation]
+    row = PRECONDITIONS[name]
     if not row.headers and row.lease is LeaseUse.IGNORED:
-        return route
+        return None
     read = reader_of(row)
-
-    def operate(call: Call) -> Operation | PreparedOperation:
-        call.preconditions = read(call.request.headers, call.version)
-        return route.operate(call)
-
-    return replace(route, operate=operate)
+    return lambda call: read(call.request.headers, call.version)
 
 
-def _with_known_headers(route: Route[Call]) -> Route[Call]:
-    """Let a route take from its responses the headers that the version of a request does not know."""
+def _prepared(route: Route[Call]) -> Route[Call]:
+    """Let a route prepare its operation."""
+    read, of_current = _reader_of(route.operation), _is_of_current(route)
+    name, parameter, operate = route.operation, route.varies_parameter, cast("Operate", route.operate)
 
-    async def operate(call: Call) -> Response:
-        response = await route.respond(call)
-        response.headers = known_headers(response.headers, route.operation, call.version)
-        return response
+    def prepare(call: Call) -> BlobOperation:
+        if of_current:
+            _require_current(call, read)
+        return BlobOperation(call, name, operate, read, parameter)
 
-    return replace(route, operate=operate)
+    return replace(route, operate=prepare)
 
 
 class _Routes(Routes[Call]):
@@ -410,7 +415,7 @@ class _Routes(Routes[Call]):
 
 
 def _whole(route: Route[Call]) -> Route[Call]:
-    return _with_known_headers(_with_preconditions(_with_checksums(_of_current(route))))
+    return _prepared(_with_checksums(route))
 
 
 ROUTES: Routes[Call] = _Routes(*(_whole(form) for route in _TABLE for form in _forms(route)))

@@ -11,7 +11,7 @@ Source: REST reference, Versioning for the Azure Storage services, the pages of 
 reference §32.2.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 SHARED_KEY_SINCE = "2009-09-19"
@@ -254,6 +254,21 @@ def known(names: Iterable[str], versions: Mapping[str, str], version: str) -> tu
 def has_ended(element: str, version: str) -> bool:
     """Tell whether a version has an element of `ENDED_ELEMENTS` no more."""
     return version >= ENDED_ELEMENTS[element]
+
+
+def head_lines(headers: Sequence[tuple[str, str]], operation: str, version: str) -> str | None:
+    """Return the headers of a response as on the wire, as the version of its request knows them: lines ended by CRLF.
+
+    None: a value has a character that no line has, or the version has another form of them.
+    """
+    if version < QUOTED_ETAG:
+        return None
+    unknown = _unknown_headers(operation, version)
+    lines = [f"{name}: {text}" for name, text in headers if name not in unknown]
+    text = "\r\n".join(lines)
+    if not text.isascii() or text.count("\n") >= len(lines) or text.count("\r") >= len(lines) or "\0" in text:
+        return None
+    return f"{text}\r\n" if lines else ""
 
 
 def known_headers(headers: list[tuple[str, str]], operation: str, version: str) -> list[tuple[str, str]]:

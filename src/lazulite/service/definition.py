@@ -165,7 +165,8 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     """Error code -> the service's own text in place of the catalogue's."""
     keyed_path: re.Pattern[str] | None = None
     """The paths that end in keys, percent-encoding and all: the first group is the path up to them, the others are the
-    keys, each as its resource has it. A key takes part in no permission. None: no path has keys."""
+    keys, each as its resource has it. Where a key takes part in a permission, no operation lasts. None: no path has
+    keys."""
     keyed_starts: tuple[StartPattern, ...] = ()
     """The starts of heads whose requests have these keys (`protocol.template`), as the path has them on the wire."""
     public_access: Callable[[ContextT], PublicAccess] | None = None

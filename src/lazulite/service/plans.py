@@ -188,7 +188,10 @@ class PlanCache:
 
 def _is_cacheable(plan: Plan, request: Request) -> bool:
     """Return whether a plan holds for further requests with its key."""
-    if plan.route.varies is None or plan.seconds != REQUEST_SECONDS_MAX or "content-md5" in request.headers:
+    route = plan.route
+    if route.varies is None or plan.seconds != REQUEST_SECONDS_MAX:
+        return False
+    if "content-md5" in request.headers and not route.compares_checksums:
         return False
     return plan.credentials.lasts and plan.operation.lasts
 

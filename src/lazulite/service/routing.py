@@ -262,12 +262,12 @@ class CallOperation(PreparedOperation):
     """The operation of one call.
 
     Args:
-        work: the operation, which has not begun.
+        work: its response, or the operation, which has not begun.
     """
 
     __slots__ = ("_work",)
 
-    def __init__(self, work: Operation) -> None:
+    def __init__(self, work: EventualResponse) -> None:
         self._work = work
 
     @property
@@ -291,8 +291,9 @@ class Route(Generic[CallT_contra]):
     """The result of `component_of` for its requests; "" for the resource itself."""
     operation: str
     """The operation's name in logs."""
-    operate: Callable[[CallT_contra], Operation | PreparedOperation]
-    """Takes a call whose request has its body. Returns the operation of this call, or a prepared one."""
+    operate: Callable[[CallT_contra], EventualResponse | PreparedOperation]
+    """Takes a call whose request has its body. Returns the response to this call, or its operation, or a prepared one.
+    """
     requires: Requirement | None
     """The permission; None: `requires_of` tells it, or the operation checks the permission of each of its parts."""
     body: int = NO_BODY
@@ -339,10 +340,7 @@ class Route(Generic[CallT_contra]):
 
     async def respond(self, call: CallT_contra) -> Response:
         """Return the response to a call. Raises as the operation."""
-        operation = self.operate(call)
-        if not isinstance(operation, PreparedOperation):
-            return await operation
-        response = operation.respond(call.request, self.keys_of(call))
+        response = self.prepare(call).respond(call.request, self.keys_of(call))
         return response if isinstance(response, Response) else await response
 
     @property

@@ -1,7 +1,6 @@
 """The number of uncommitted blocks, and what becomes of uploads and lists that are given up."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
@@ -76,7 +75,7 @@ async def test_a_list_that_was_never_finished_is_deleted(world: World) -> None:
 
 
 def set_blocks(transaction: Transaction, blocks: int) -> None:
-    transaction.ledger = replace(transaction.ledger, uncommitted=transaction.ledger.uncommitted._replace(blocks=blocks))
+    transaction.ledger = transaction.ledger._replace(uncommitted=transaction.ledger.uncommitted._replace(blocks=blocks))
 
 
 def begin_list(transaction: Transaction, day: int) -> None:

@@ -90,10 +90,10 @@ def test_texts_that_need_an_escape_or_are_those_of_a_shape(text: str) -> None:
     plain = Blob(type=BlobType.BLOCK, modified=NOW, created=NOW, headers=ContentHeaders("text/plain", md5="bQ=="))
     odd = [
         (text, plain),
-        ("a", replace(plain, headers=ContentHeaders("text/plain", md5=text))),
-        ("a", replace(plain, headers=ContentHeaders(text, md5="bQ=="))),
-        ("a", replace(plain, headers=ContentHeaders("", disposition=text))),
-        ("a", replace(plain, metadata=(("k", text),))),
+        ("a", plain._replace(headers=ContentHeaders("text/plain", md5=text))),
+        ("a", plain._replace(headers=ContentHeaders(text, md5="bQ=="))),
+        ("a", plain._replace(headers=ContentHeaders("", disposition=text))),
+        ("a", plain._replace(metadata=(("k", text),))),
     ]
     for named in odd:
         for some in ([named], [("a", plain), named], [named, ("a", plain)]):
@@ -104,6 +104,6 @@ def test_texts_that_need_an_escape_or_are_those_of_a_shape(text: str) -> None:
 def test_few_blobs_of_a_page_are_written_by_the_writer_of_any_blob() -> None:
     pair = Pair("2021-12-02", with_metadata=True)
     blob = Blob(type=BlobType.BLOCK, modified=NOW, created=NOW, headers=ContentHeaders("text/plain", md5="bQ=="))
-    blobs = [(f"{at}", replace(blob, modified=NOW + at, length=at + 1, metadata=(("k", "v"),))) for at in range(500)]
+    blobs = [(f"{at}", blob._replace(modified=NOW + at, length=at + 1, metadata=(("k", "v"),))) for at in range(500)]
     pair.fast.write([name for name, _ in blobs], [stored(blob) for _, blob in blobs])
     assert pair.calls == 1

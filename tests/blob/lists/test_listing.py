@@ -35,7 +35,7 @@ SPACE = 5000
 NAMES = st.text(st.sampled_from("ab/\x01\ud7ff\ue000\uffff\U00010000\U0010ffff"), min_size=1, max_size=4)
 WORDS = ("snapshots", "uncommittedblobs", "deleted", "versions", "deletedwithversions")
 BLOB = Blob(type=BlobType.BLOCK, modified=10**17, created=10**17)
-DELETED = replace(BLOB, deleted=10**17, expires=2 * 10**17)
+DELETED = BLOB._replace(deleted=10**17, expires=2 * 10**17)
 
 
 class Stored(NamedTuple):
@@ -65,7 +65,7 @@ class Stored(NamedTuple):
 KEPT = st.sampled_from([BLOB, DELETED])
 STORED = st.builds(
     Stored,
-    st.sampled_from([None, BLOB, BLOB, BLOB, replace(BLOB, version=20), DELETED]),
+    st.sampled_from([None, BLOB, BLOB, BLOB, BLOB._replace(version=20), DELETED]),
     st.dictionaries(st.integers(1, 9), KEPT, max_size=3),
     st.dictionaries(st.integers(11, 19), KEPT, max_size=3),
     st.booleans(),
@@ -282,7 +282,7 @@ async def test_large_metadata_are_written_few_at_a_time(monkeypatch: pytest.Monk
         return write(self, names, lines)
 
     async with opened() as world:
-        large = Stored(replace(BLOB, metadata=(("a", "b" * 8000),)), {}, {}, upload=False, noise=0)
+        large = Stored(BLOB._replace(metadata=(("a", "b" * 8000),)), {}, {}, upload=False, noise=0)
         await fill(world, {f"{number:02}": large for number in range(30)})
         with monkeypatch.context() as patch:
             patch.setattr(CurrentBlobs, "write", observed)
@@ -307,7 +307,7 @@ async def test_a_page_is_freed_without_the_collector() -> None:
 
 async def test_what_is_shown_of_a_blob() -> None:
     async with opened() as world:
-        blob = replace(BLOB, metadata=(("a", "b"),), tags=(("t", "v"),), sealed=True, type=BlobType.APPEND)
+        blob = BLOB._replace(metadata=(("a", "b"),), tags=(("t", "v"),), sealed=True, type=BlobType.APPEND)
         stored = Stored(blob, {5: BLOB}, {6: BLOB}, upload=False, noise=0)
         await fill(world, {"a": stored})
         (entry,) = elements(await read_page(world))
@@ -323,7 +323,7 @@ async def test_what_is_shown_of_a_blob() -> None:
 async def test_days_that_a_deleted_blob_is_kept(expires: int, days: str) -> None:
     async with opened() as world:
         day = 864_000_000_000
-        blob = replace(DELETED, expires=world.context.clock() + expires * day - day // 2)
+        blob = DELETED._replace(expires=world.context.clock() + expires * day - day // 2)
         await fill(world, {"a": Stored(blob, {}, {}, upload=False, noise=0)})
         (entry,) = elements(await read_page(world, include=frozenset(["deleted"])))
         assert entry.findtext("Deleted") == "true"

@@ -1,6 +1,5 @@
 """Stored blobs are read as they were written, whatever they hold."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -82,8 +81,8 @@ def test_of_the_query_of_a_source_only_the_state_of_the_blob_is_shown(query: str
 def test_bytes_are_held_by_a_list_a_content_or_the_row() -> None:
     blob = Blob(type=BlobType.BLOCK, modified=1, created=1, inline=b"abc")
     assert blob.reference == ""
-    assert replace(blob, content=0).reference == "c0", "the first content of a store has the number 0"
-    assert replace(blob, list=7).reference == "x7"
+    assert blob._replace(content=0).reference == "c0", "the first content of a store has the number 0"
+    assert blob._replace(list=7).reference == "x7"
 
 
 def test_an_etag_counts_ticks_since_year_1() -> None:

@@ -1,7 +1,6 @@
 """States of a blob that are kept keep their bytes; the bytes of others are released: for any history of writes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +23,7 @@ def commit(rows: dict[str, bytes], now: int, successor: Blob | None, retention: 
             if successor is None:
                 delete_current(transaction, retention)
             else:
-                replace_blob(transaction, replace(successor, modified=transaction.modified), retention)
+                replace_blob(transaction, successor._replace(modified=transaction.modified), retention)
         except MissingRowError as needed:
             named.append(needed.row)
             continue
@@ -63,12 +62,12 @@ def test_each_content_is_referred_to_or_garbage(writes: list[tuple[bool, Retenti
 def test_a_deleted_blob_stays_for_its_days() -> None:
     blob = Blob(type=BlobType.BLOCK, modified=1, created=1, inline=b"x")
     rows = commit({CURRENT: blob.to_bytes()}, 10, None, Retention(days=2))
-    assert blobs(rows)[CURRENT] == replace(blob, deleted=10, expires=10 + 2 * TICKS_PER_DAY)
+    assert blobs(rows)[CURRENT] == blob._replace(deleted=10, expires=10 + 2 * TICKS_PER_DAY)
 
 
 def test_a_version_has_the_time_of_its_last_change() -> None:
     blob = Blob(type=BlobType.BLOCK, modified=1, created=1, inline=b"x")
-    first = commit({CURRENT: blob.to_bytes()}, 10, replace(blob, inline=b"y"), Retention(versioning=True))
+    first = commit({CURRENT: blob.to_bytes()}, 10, blob._replace(inline=b"y"), Retention(versioning=True))
     second = commit(dict(first), 20, None, Retention(versioning=True))
     assert {row: (found.inline, found.version) for row, found in blobs(second).items()} == {
         "v0000000000000001": (b"x", 1),

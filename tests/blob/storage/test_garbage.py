@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,8 +100,8 @@ async def world() -> AsyncIterator[World]:
 
 async def test_the_content_of_a_replaced_blob_is_deleted(world: World) -> None:
     old, new = await world.content(b"old"), await world.content(b"new")
-    await world.put(replace(BLOB, content=old))
-    await world.put(replace(BLOB, content=new))
+    await world.put(BLOB._replace(content=old))
+    await world.put(BLOB._replace(content=new))
     await world.garbage.delete((SPACE, NAME))
     assert not await world.exists(old)
     assert await world.exists(new)
@@ -113,8 +112,8 @@ async def test_a_deleted_list_takes_its_rows_and_the_contents_that_no_other_list
     shared, alone = await world.content(b"1"), await world.content(b"2")
     await world.write(list_row(1, 2), [Block("a", 1, shared), Block("b", 1, alone)])
     await world.write(list_row(2, 1), [Block("a", 1, shared)])
-    await world.put(replace(BLOB, list=1))
-    await world.put(replace(BLOB, list=2))
+    await world.put(BLOB._replace(list=1))
+    await world.put(BLOB._replace(list=2))
     await world.garbage.delete((SPACE, NAME))
     assert await world.exists(shared)
     assert not await world.exists(alone)
@@ -129,10 +128,10 @@ async def test_an_ended_upload_takes_its_blocks_but_not_those_of_the_list(world:
     await world.write(list_row(1, 1), [Block("a", 1, taken)])
 
     def begin(transaction: Transaction) -> None:
-        transaction.ledger = replace(transaction.ledger, upload=5)
+        transaction.ledger = transaction.ledger._replace(upload=5)
 
     await world.partitions.commit(SPACE, NAME, begin)
-    await world.put(replace(BLOB, list=1))
+    await world.put(BLOB._replace(list=1))
     await world.garbage.delete((SPACE, NAME))
     assert await world.exists(taken)
     assert not await world.exists(left)
@@ -146,7 +145,7 @@ async def test_no_row_refers_to_a_content_that_was_deleted(world: World, monkeyp
     await world.write(list_row(1, 2), [Block("a", 1, contents[0]), Block("b", 1, contents[1])])
     await world.write(list_row(1, 4), [Block("c", 1, contents[2]), Block("d", 1, contents[3])])
     await world.write(list_row(1, 5), [Block("e", 1, contents[4])])
-    await world.put(replace(BLOB, list=1))
+    await world.put(BLOB._replace(list=1))
     await world.put(None)
     delete, lost = world.contents.delete, []
 
@@ -164,7 +163,7 @@ async def test_no_row_refers_to_a_content_that_was_deleted(world: World, monkeyp
 async def test_a_process_deletes_the_contents_whose_rows_another_has_deleted(world: World) -> None:
     content = await world.content(b"1")
     await world.write(list_row(1, 1), [Block("a", 1, content)])
-    await world.put(replace(BLOB, list=1))
+    await world.put(BLOB._replace(list=1))
     await world.put(None)
     with pytest.MonkeyPatch.context() as patch:
 
@@ -182,7 +181,7 @@ async def test_a_process_deletes_the_contents_whose_rows_another_has_deleted(wor
 
 async def test_garbage_waits_for_readers(world: World) -> None:
     old = await world.content(b"old")
-    await world.put(replace(BLOB, content=old))
+    await world.put(BLOB._replace(content=old))
     world.garbage.readers.begin((SPACE, NAME))
     await world.put(None)
     world.garbage.begin((SPACE, NAME))
@@ -195,7 +194,7 @@ async def test_garbage_waits_for_readers(world: World) -> None:
 
 async def test_the_next_process_finds_the_garbage_of_announced_containers(world: World) -> None:
     old = await world.content(b"old")
-    await world.put(replace(BLOB, content=old))
+    await world.put(BLOB._replace(content=old))
     await world.garbage.announce(SPACE)
     await world.put(None)
     await world.process().search()
@@ -213,7 +212,7 @@ async def test_a_process_announces_a_container_each_day(world: World) -> None:
 
 async def test_a_search_that_finds_nothing_forgets_an_old_announcement(world: World) -> None:
     old = await world.content(b"old")
-    await world.put(replace(BLOB, content=old))
+    await world.put(BLOB._replace(content=old))
     await world.garbage.announce(SPACE)
     await world.put(None)
     world.days += 1
@@ -221,7 +220,7 @@ async def test_a_search_that_finds_nothing_forgets_an_old_announcement(world: Wo
     await world.process().search()
     assert await world.untidy() == [str(SPACE)], "a process may rely on it"
     world.days += 1
-    await world.put(replace(BLOB, content=await world.content(b"new")))
+    await world.put(BLOB._replace(content=await world.content(b"new")))
     await world.put(None)
     await world.process().search()
     assert await world.untidy() == [str(SPACE)], "there was garbage"
@@ -301,8 +300,8 @@ async def test_a_list_that_becomes_garbage_meanwhile_keeps_its_contents_as_long_
     shared = await world.content(b"1")
     await world.write(list_row(1, 1), [Block("a", 1, shared)])
     await world.write(list_row(2, 1), [Block("a", 1, shared)])
-    await world.put(replace(BLOB, list=1))
-    await world.put(replace(BLOB, list=2))
+    await world.put(BLOB._replace(list=1))
+    await world.put(BLOB._replace(list=2))
     live, delete = Garbage._live, world.contents.delete
 
     async def late(self: Garbage, *arguments: Any) -> Any:

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from types import ModuleType
 from typing import TypeVar
 from uuid import UUID
@@ -101,7 +100,7 @@ def lost_lease() -> None:
     """Let a blob that is overwritten lose its lease."""
     put = put_blob.NewBlob.put
     put_blob.NewBlob.put = (  # type: ignore[method-assign]
-        lambda self, transaction, blob: put(self, transaction, replace(blob, lease=None))
+        lambda self, transaction, blob: put(self, transaction, blob._replace(lease=None))
     )
 
 

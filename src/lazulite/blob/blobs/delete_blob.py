@@ -1,7 +1,6 @@
 """Delete Blob and Undelete Blob: the current blob, a snapshot, a version. Source: reference §42."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lazulite.blob.auth.requirements import is_permanent
 from lazulite.blob.model.blob import Blob
@@ -69,10 +68,10 @@ async def undelete_blob(call: Call) -> Response:
             raise ServiceError("BlobNotFound")
         restored = sum(row.startswith(SNAPSHOT) for row, _ in deleted)
         for row, blob in deleted:
-            transaction.put(row, replace(blob, deleted=0, expires=0).to_bytes())
-        transaction.ledger = replace(transaction.ledger, snapshots=transaction.ledger.snapshots + restored)
+            transaction.put(row, blob._replace(deleted=0, expires=0).to_bytes())
+        transaction.ledger = transaction.ledger._replace(snapshots=transaction.ledger.snapshots + restored)
         if found is not None and found.deleted:
-            transaction.put_blob(replace(found, deleted=0, expires=0))
+            transaction.put_blob(found._replace(deleted=0, expires=0))
 
     await call.commit(container, decide, *rows)
     return Response(200)
@@ -116,10 +115,10 @@ def _delete_snapshots(transaction: Transaction, rows: Sequence[str], retention: 
 
 def _delete_one(transaction: Transaction, row: str, blob: Blob, retention: Retention) -> None:
     if row.startswith(SNAPSHOT) and not blob.deleted:
-        transaction.ledger = replace(transaction.ledger, snapshots=transaction.ledger.snapshots - 1)
+        transaction.ledger = transaction.ledger._replace(snapshots=transaction.ledger.snapshots - 1)
     if retention.days:
         transaction.put(
-            row, replace(blob, deleted=transaction.now, expires=retention.expiry(transaction.now)).to_bytes()
+            row, blob._replace(deleted=transaction.now, expires=retention.expiry(transaction.now)).to_bytes()
         )
     else:
         remove_row(transaction, row, blob)

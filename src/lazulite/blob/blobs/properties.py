@@ -1,7 +1,6 @@
 """Set Blob Properties, Set Blob Metadata. Source: reference §36.4."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.retention import keep_version
@@ -30,7 +29,7 @@ async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
     def decide(transaction: Transaction) -> Blob:
         found = transaction.require_blob()
         lease = call.preconditions.allow_write(found, transaction.present)
-        blob = changed(replace(found, lease=lease, modified=transaction.modified), transaction)
+        blob = changed(found._replace(lease=lease, modified=transaction.modified), transaction)
         transaction.put_blob(blob)
         return blob
 
@@ -43,7 +42,7 @@ async def set_properties(call: Call) -> Response:
 
     def change(blob: Blob, _: Transaction) -> Blob:
         require_not_archived(blob)
-        return replace(blob, headers=headers, copy=None)
+        return blob._replace(headers=headers, copy=None)
 
     return Response(200, version_of(await change_blob(call, change)))
 
@@ -58,7 +57,7 @@ async def set_metadata(call: Call) -> Response:
             found = transaction.require_blob()
             keep_version(transaction, found)
             transaction.ledger = transaction.ledger.share(found.reference)
-            blob = replace(blob, version=blob.modified)
-        return replace(blob, metadata=metadata, copy=None)
+            blob = blob._replace(version=blob.modified)
+        return blob._replace(metadata=metadata, copy=None)
 
     return Response(200, written(await change_blob(call, change)))

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
 
 from lazulite.blob.auth.requirements import WRITE_TAGS, may_overwrite
 from lazulite.blob.blobs.tiers import read_tier_of_write
@@ -103,14 +102,14 @@ def check_length(call: Call, most: int) -> None:
 def _block(_: Mapping[str, str], __: Call) -> Make:
     def make(common: Blob, received: ReceivedContent) -> Blob:
         headers = common.headers._replace(md5=received.digests.md5)
-        return replace(common, headers=headers, length=received.length, inline=received.inline, content=received.number)
+        return common._replace(headers=headers, length=received.length, inline=received.inline, content=received.number)
 
     return make
 
 
 def _append(_: Mapping[str, str], call: Call) -> Make:
     number = new_number(call.context.random)
-    return lambda common, _: replace(common, list=number)
+    return lambda common, _: common._replace(list=number)
 
 
 def _page(headers: Mapping[str, str], call: Call) -> Make:
@@ -121,7 +120,7 @@ def _page(headers: Mapping[str, str], call: Call) -> Make:
         raise invalid_header(_LENGTH, headers[_LENGTH])
     sequence = read_number(headers, _SEQUENCE) or 0
     number = new_number(call.context.random)
-    return lambda common, _: replace(common, list=number, length=length, sequence=sequence)
+    return lambda common, _: common._replace(list=number, length=length, sequence=sequence)
 
 
 _TYPES = {BlobType.BLOCK: _block, BlobType.APPEND: _append, BlobType.PAGE: _page}

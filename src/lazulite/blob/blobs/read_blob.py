@@ -1,6 +1,6 @@
 """Get Blob, Get Blob Properties, Get Blob Metadata. Source: reference §37, §40."""
 
-from dataclasses import replace
+from http import HTTPStatus
 
 from lazulite.blob.content.digests import RANGE_HEADERS, Digests
 from lazulite.blob.content.reading import BlobContent
@@ -9,11 +9,10 @@ from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
 from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.requests.call import Call
+from lazulite.blob.requests.call import Call, Located
 from lazulite.blob.requests.headers import describe, read_flag, tier_of, version_of
-from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import ServiceError, invalid_header
-from lazulite.protocol.message import Response
+from lazulite.protocol.message import EventualResponse, Response
 from lazulite.protocol.metadata import metadata_headers
 from lazulite.service.time_slice import TimeSlice
 
@@ -25,30 +24,45 @@ _OVERRIDES = {
     "Content-Type": "type",
 }
 """The fields that a SAS may replace -> their names in `ContentHeaders`."""
+_MADE = frozenset({*RANGE_HEADERS, BODY_HEADER})
+"""The headers by which a response has bytes that are not stored as they are."""
 
 
-async def get_blob(call: Call) -> Response:
+def get_blob(call: Call) -> EventualResponse:
     """Return the bytes of a blob, or a range of them."""
-    container = await call.container()
-    row, blob = await _readable(call, container)
-    require_not_archived(blob)
-    found = read_range(call.request.headers, call.version)
-    start, stop = (0, blob.length) if found is None else found.within(blob.length)
-    headers = _described(call, blob, row, is_range=found is not None)
-    if found is not None:
-        headers.append(("Content-Range", f"bytes {start}-{stop - 1}/{blob.length}"))
-    status = 200 if found is None else 206
-    wanted = _wanted_digests(call, None if found is None else stop - start)
-    is_structured = asks_for_structure(call.request.headers)
-    if not blob.reference and wanted is None and not is_structured:
-        return Response(status, headers, blob.inline[start:stop])
-    content = BlobContent(call.context, (container.space, call.resource.blob), blob, start, stop)
+    found = call.locate_now()
+    if found is None or found.blob.reference or not _MADE.isdisjoint(call.request.headers):
+        return _get_blob(call)
+    return _answer(call, found)[0]
+
+
+async def _get_blob(call: Call) -> Response:
+    found = await call.locate()
+    response, start, stop = _answer(call, found)
+    sent, headers = call.request.headers, response.headers
+    wanted = _wanted_digests(call, None if response.status == HTTPStatus.OK else stop - start)
+    is_structured = asks_for_structure(sent)
+    if not found.blob.reference and wanted is None and not is_structured:
+        return response
+    content = BlobContent(call.context, (found.container.space, call.resource.blob), found.blob, start, stop)
     if wanted is not None:
         headers += await _digests_of(call, content, wanted)
     if not is_structured:
-        return Response(status, headers, content=content)
-    headers += [(BODY_HEADER, call.request.headers[BODY_HEADER]), (LENGTH_HEADER, str(content.length))]
-    return Response(status, headers, content=StructuredContent(content))
+        return Response(response.status, headers, content=content)
+    headers += [(BODY_HEADER, sent[BODY_HEADER]), (LENGTH_HEADER, str(content.length))]
+    return Response(response.status, headers, content=StructuredContent(content))
+
+
+def _answer(call: Call, found: Located) -> tuple[Response, int, int]:
+    """Return the response of which only the content may lack, and its range: the first byte and the one behind it."""
+    blob = _readable(call, found.blob)
+    require_not_archived(blob)
+    part = read_range(call.request.headers, call.version)
+    start, stop = (0, blob.length) if part is None else part.within(blob.length)
+    headers = _described(call, blob, found.row, is_range=part is not None)
+    if part is not None:
+        headers.append(("Content-Range", f"bytes {start}-{stop - 1}/{blob.length}"))
+    return Response(200 if part is None else 206, headers, blob.inline[start:stop]), start, stop
 
 
 def _wanted_digests(call: Call, length: int | None) -> Digests | None:
@@ -92,18 +106,32 @@ async def _digests_of(call: Call, content: BlobContent, digests: Digests) -> lis
     return digests.headers()
 
 
-async def get_properties(call: Call) -> Response:
+def get_properties(call: Call) -> EventualResponse:
     """Return everything about a blob but its bytes; their number is the Content-Length."""
-    container = await call.container()
-    row, blob = await _readable(call, container)
-    headers = _described(call, blob, row, is_range=False)
-    content = BlobContent(call.context, (container.space, call.resource.blob), blob, 0, blob.length)
-    return Response(200, headers, content=content)
+    found = call.locate_now()
+    if found is None or found.blob.reference:
+        return _get_properties(call)
+    return _properties(call, found)
+
+
+async def _get_properties(call: Call) -> Response:
+    found = await call.locate()
+    response = _properties(call, found)
+    if found.blob.reference:
+        partition = found.container.space, call.resource.blob
+        response.content = BlobContent(call.context, partition, found.blob, 0, found.blob.length)
+    return response
+
+
+def _properties(call: Call, found: Located) -> Response:
+    """Return the response, unless the blob has its bytes elsewhere: then it lacks them."""
+    blob = _readable(call, found.blob)
+    return Response(200, _described(call, blob, found.row, is_range=False), blob.inline)
 
 
 async def get_metadata(call: Call) -> Response:
     """Return the metadata, as headers."""
-    _, blob = await _readable(call, await call.container())
+    blob = _readable(call, (await call.locate()).blob)
     return Response(200, [*version_of(blob), *metadata_headers(blob.metadata)])
 
 
@@ -113,10 +141,12 @@ def _described(call: Call, blob: Blob, row: str, *, is_range: bool) -> list[tupl
     return describe(blob, now, is_current=row == CURRENT, is_range=is_range) + tier_of(blob)
 
 
-async def _readable(call: Call, container: Container) -> tuple[str, Blob]:
-    """Return what the request addresses and its row, if it may be read now. It has the headers that a SAS asks for."""
-    row, blob = await call.locate(container)
-    call.preconditions.allow_read(blob, call.context.present())
+def _readable(call: Call, blob: Blob) -> Blob:
+    """Return what the request addresses, if it may be read now, as it sees it: with the headers that a SAS asks for."""
+    if call.preconditions.has_any:
+        call.preconditions.allow_read(blob, call.context.present())
     blob = call.hide_tags(blob)
+    if not call.grant.response_headers:
+        return blob
     wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}
-    return row, replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob
+    return blob._replace(headers=blob.headers._replace(**wanted))

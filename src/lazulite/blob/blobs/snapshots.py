@@ -1,7 +1,5 @@
 """Snapshot Blob. Source: reference §42.1."""
 
-from dataclasses import replace
-
 from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
 from lazulite.blob.model.retention import keep_version
 from lazulite.blob.model.rows import snapshot_row
@@ -28,18 +26,18 @@ async def snapshot_blob(call: Call) -> Response:
         time = first
         while transaction.value(snapshot_row(time)) is not None:
             time += 1
-        snapshot = replace(found, lease=None, version=0)
+        snapshot = found._replace(lease=None, version=0)
         if metadata:
-            snapshot = replace(snapshot, metadata=metadata, modified=transaction.modified)
+            snapshot = snapshot._replace(metadata=metadata, modified=transaction.modified)
         transaction.put(snapshot_row(time), snapshot.to_bytes())
-        transaction.ledger = replace(
-            transaction.ledger.share(found.reference), snapshots=transaction.ledger.snapshots + 1
+        transaction.ledger = transaction.ledger.share(found.reference)._replace(
+            snapshots=transaction.ledger.snapshots + 1
         )
-        current = replace(found, epoch=found.epoch + 1) if found.type is BlobType.PAGE else found
+        current = found._replace(epoch=found.epoch + 1) if found.type is BlobType.PAGE else found
         if retention.versioning:
             keep_version(transaction, found)
             transaction.ledger = transaction.ledger.share(found.reference)
-            current = replace(current, version=max(transaction.now, found.version + 1))
+            current = current._replace(version=max(transaction.now, found.version + 1))
         if current is not found:
             transaction.put_blob(current)
         return snapshot, current, time

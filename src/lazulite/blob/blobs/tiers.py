@@ -5,7 +5,6 @@ A blob leaves Archive at once, or after the seconds that its account says. Until
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, Rehydration
 from lazulite.blob.model.rows import CURRENT
@@ -79,8 +78,8 @@ def moved(blob: Blob, tier: str, priority: str, transaction: Transaction, second
         seconds: how long a rehydration takes.
     """
     if blob.tier != ARCHIVE or tier == ARCHIVE or not seconds:
-        return replace(blob, tier=tier, tier_changed=transaction.now, archive=None)
-    return replace(blob, archive=Rehydration(tier, priority, transaction.present + seconds * TICKS_PER_SECOND))
+        return blob._replace(tier=tier, tier_changed=transaction.now, archive=None)
+    return blob._replace(archive=Rehydration(tier, priority, transaction.present + seconds * TICKS_PER_SECOND))
 
 
 async def set_tier(call: Call) -> Response:
@@ -104,7 +103,7 @@ async def set_tier(call: Call) -> Response:
             changed = moved(blob, tier, priority, transaction, seconds)
         else:
             changed = _repeated(blob, blob.archive, tier, priority if call.version >= PRIORITY_RAISE_SINCE else "")
-        transaction.put(addressed, replace(changed, lease=lease).to_bytes())
+        transaction.put(addressed, changed._replace(lease=lease).to_bytes())
         return 202 if blob.tier == ARCHIVE and tier != ARCHIVE else 200
 
     return Response(await call.commit(await call.container(), decide, *([] if row == CURRENT else [row])))
@@ -118,7 +117,7 @@ def _repeated(blob: Blob, pending: Rehydration, tier: str, priority: str) -> Blo
     """
     if tier != pending.target:
         raise ServiceError("BlobBeingRehydrated")
-    return replace(blob, archive=pending._replace(priority=_HIGH)) if priority == _HIGH else blob
+    return blob._replace(archive=pending._replace(priority=_HIGH)) if priority == _HIGH else blob
 
 
 def _check_premium(blob: Blob, tier: str) -> None:

@@ -1,7 +1,5 @@
 """Append Block and Append Blob Seal. Source: reference §36.3."""
 
-from dataclasses import replace
-
 from lazulite.blob.blobs.properties import change_blob
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.content.digests import APPEND_BLOCK
@@ -51,7 +49,7 @@ async def seal_blob(call: Call) -> Response:
     def seal(blob: Blob, _: Transaction) -> Blob:
         _require_append(blob)
         _require_position(blob, position)
-        return replace(blob, sealed=True)
+        return blob._replace(sealed=True)
 
     return Response(200, [*version_of(await change_blob(call, seal)), _SEALED])
 
@@ -81,7 +79,7 @@ class Appending:
         _require_position(found, self._position)
         if found.blocks >= BLOCKS_MAX:
             raise ServiceError("BlockCountExceedsLimit")
-        return replace(found, lease=lease, modified=transaction.modified)
+        return found._replace(lease=lease, modified=transaction.modified)
 
     def append(self, transaction: Transaction, received: ReceivedContent) -> Blob:
         """Append a block that was received, and return the blob. Raises as `check`."""
@@ -91,7 +89,7 @@ class Appending:
             raise ServiceError("MaxBlobSizeConditionNotMet")
         block = Block("", received.length, received.number, received.inline)
         transaction.put(list_row(blob.list, length), write_blocks(blob.length, [block]))
-        appended = replace(blob, length=length, blocks=blob.blocks + 1, copy=None)
+        appended = blob._replace(length=length, blocks=blob.blocks + 1, copy=None)
         transaction.put_blob(appended)
         return appended
 

@@ -1,7 +1,6 @@
 """Put Block and Get Block List. Source: reference §36.2."""
 
 from contextlib import aclosing
-from dataclasses import replace
 
 from lazulite.auth.grant import permits
 from lazulite.blob.auth.requirements import READ_UNCOMMITTED, may_overwrite
@@ -106,7 +105,7 @@ class _BlockUpload:
         require_not_archived(found)
         lease = self._preconditions.allow_write(found, transaction.present)
         if lease is not found.lease:
-            transaction.put_blob(replace(found, lease=lease))
+            transaction.put_blob(found._replace(lease=lease))
 
 
 async def get_block_list(call: Call) -> Response:

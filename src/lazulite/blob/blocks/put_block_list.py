@@ -10,7 +10,7 @@ of their own; meanwhile the list is pending (`model.ledger`).
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -167,7 +167,7 @@ class _Writing:
         if transaction.found is not None and not transaction.found.deleted:
             require_block_blob(transaction.found)
             require_not_archived(transaction.found)
-            blob = replace(blob, created=transaction.found.created)
+            blob = blob._replace(created=transaction.found.created)
         return blob
 
     async def write(self, container: Container, new: NewList) -> Blob:
@@ -211,7 +211,7 @@ class _Writing:
             transaction.ledger = transaction.ledger.end_list(new.reference)
             _put_rows(transaction, rows)
             number = new.number if new.blocks else 0
-            blob = replace(blob, list=number, blocks=len(new.blocks), length=new.length)
+            blob = blob._replace(list=number, blocks=len(new.blocks), length=new.length)
             return self._new_blob.put(transaction, blob)
 
         return await self._call.commit(container, finish, *rows)

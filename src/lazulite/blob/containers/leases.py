@@ -64,7 +64,7 @@ async def lease_blob(call: Call) -> Response:
         blob = transaction.require_blob()
         call.preconditions.allow_write(blob, transaction.present)
         outcome = leased(lambda: action(blob.lease, transaction.present))
-        changed = replace(blob, lease=outcome.lease)
+        changed = blob._replace(lease=outcome.lease)
         transaction.put_blob(changed)
         return outcome, changed
 

@@ -117,7 +117,7 @@ async def _own_source(
         )
         if _IF_TAGS in call.request.headers or call.request.headers.get(TAG_OPTION) == COPY_TAGS:
             source.authorize(READ_TAGS)
-        blob = await source.find(await source.container())
+        container, _, blob = await source.locate()
         if not allows_archived:
             require_not_archived(blob)
     except ServiceError as error:
@@ -125,7 +125,6 @@ async def _own_source(
     outcome = read_conditions(OF_SOURCES, call.request.headers, call.version).read(blob.validators)
     if outcome is not Outcome.MET:
         raise unmet(outcome, use)
-    container = await source.container()
     return Source(source, blob, (container.space, source.resource.blob), wanted)
 
 

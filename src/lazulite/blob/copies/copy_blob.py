@@ -5,7 +5,6 @@ A copy ends before its response, so no copy is ever pending.
 
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from uuid import UUID
 
 from lazulite.blob.blobs.put_blob import NewBlob, check_length, create_blob
@@ -105,8 +104,7 @@ class _Copying:
         """Write the destination, with the bytes that were made for it, and return it. Raises as `_allow`."""
         allowed, blob = self.allow(transaction), self._blob
         copy = Copy(self.id, self._source, "success", f"{made.length}/{made.length}", transaction.now)
-        copied = replace(
-            allowed,
+        copied = allowed._replace(
             metadata=blob.metadata if self._keeps_metadata else allowed.metadata,
             length=made.length,
             inline=made.inline,
@@ -118,7 +116,7 @@ class _Copying:
             copy=copy,
         )
         if blob.tier == ARCHIVE:
-            copied = moved(replace(copied, tier=ARCHIVE), copied.tier, self._priority, transaction, self._seconds)
+            copied = moved(copied._replace(tier=ARCHIVE), copied.tier, self._priority, transaction, self._seconds)
         return self.new_blob.put(transaction, copied)
 
 
@@ -133,7 +131,7 @@ async def _commit_fetched(
     contents, owner = call.context.contents, Owner(container.space, call.resource.blob)
     async with aclosing(source.content(call.body_bytes_max)) as chunks:
         received = await store(contents, owner, chunks, digests)
-    made = replace(source.blob, length=received.length, inline=received.inline, content=received.number)
+    made = source.blob._replace(length=received.length, inline=received.inline, content=received.number)
     return await commit_received(
         contents, received, lambda: call.commit(container, lambda transaction: finish(transaction, made))
     )
@@ -189,4 +187,4 @@ def _allow(call: Call, transaction: Transaction, new_blob: NewBlob) -> Blob:
     if found.type is not allowed.type:
         raise ServiceError("InvalidBlobType")
     require_not_archived(found)
-    return replace(allowed, created=found.created)
+    return allowed._replace(created=found.created)

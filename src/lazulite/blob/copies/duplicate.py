@@ -7,7 +7,7 @@ A content belongs to one partition, so each is copied (`ContentStore.copy`). A l
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from lazulite.blob.content.sources import Source
@@ -84,14 +84,14 @@ class Duplicate:
         blob = self.source.blob
         if not blob.list:
             content = None if blob.content is None else (await self._copy_contents([(blob.content, blob.length)]))[0]
-            return replace(blob, content=content)
+            return blob._replace(content=content)
         self.number = new_number(self.call.context.random)
         await self._begin()
         rows = self._copy_segment_rows() if blob.type is BlobType.PAGE else self._copy_block_rows()
         async with aclosing(rows):
             async for row, value in rows:
                 await self.call.commit(self.container, partial(Transaction.put, row=row, value=value), row)
-        return replace(blob, list=self.number, epoch=0)
+        return blob._replace(list=self.number, epoch=0)
 
     async def _copy_block_rows(self) -> AsyncGenerator[tuple[str, bytes], None]:
         """Copy the blocks of a list; yield the rows of the new list."""

@@ -6,7 +6,6 @@ blob is made once, by the writer of any blob, and taken apart at these values. A
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lazulite.blob.lists.blob_list_xml import is_plain, metadata_element
@@ -113,7 +112,7 @@ class CurrentBlobs:
             return None
         metadata = _METADATA if self._with_metadata and "metadata" in fields else ()
         headers = headers._replace(md5=_MD5 if headers.md5 else "")
-        rest = self._write(_NAME, replace(_SAMPLE, type=type_, headers=headers, metadata=metadata))
+        rest = self._write(_NAME, _SAMPLE._replace(type=type_, headers=headers, metadata=metadata))
         parts = []
         for text in (
             _NAME,

@@ -203,7 +203,7 @@ class NamedBlobs:
     def _listed(self, name: str, blob: Blob, *, is_base: bool = False) -> ListedBlob:
         include = self._include
         if not self._request.shows_tags:
-            blob = replace(blob, tags=())
+            blob = blob._replace(tags=())
         now = self._now
         listed = listed_blob(name, blob.at(now), now, is_base=is_base, with_copy="copy" in include)
         if "metadata" in include:

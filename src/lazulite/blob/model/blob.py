@@ -8,7 +8,6 @@ a larger blob are one content (`content`), or a list of blocks (`list`) in rows 
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -79,8 +78,7 @@ class Rehydration(NamedTuple):
     """When it has that tier, in ticks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blob:
+class Blob(NamedTuple):
     """One blob, snapshot or version."""
 
     type: BlobType
@@ -147,14 +145,18 @@ class Blob:
         ends = self.archive
         if ends is None or now < ends.due:
             return self
-        return replace(self, tier=ends.target, tier_changed=ends.due, archive=None)
+        return self._replace(tier=ends.target, tier_changed=ends.due, archive=None)
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
-        found = {name: value for name in _NAMES if (value := getattr(self, name)) != _DEFAULTS.get(name)}
-        if self.lease is not None:
+        found: dict[str, object] = {
+            name: value for name, value, usual in zip(_NAMES, self, _USUAL, strict=True) if value != usual
+        }
+        found.pop("inline", None)
+        if found.pop("lease", None) is not None:
+            assert self.lease is not None, "it differs from the default"
             found["lease"] = _lease_to_json(self.lease)
-        return json.dumps(found, separators=(",", ":")).encode() + b"\n" + self.inline
+        return _write_json(found).encode() + b"\n" + self.inline
 
 
 def require_not_archived(blob: Blob) -> None:
@@ -198,7 +200,7 @@ def _pairs(given: list[list[str]]) -> Metadata:
 
 
 _DECODERS: Mapping[str, Callable[[Any], object]] = {
-    "type": BlobType,
+    "type": {kind.value: kind for kind in BlobType}.__getitem__,
     "headers": lambda given: ContentHeaders(*given),
     "metadata": _pairs,
     "tags": _pairs,
@@ -209,5 +211,7 @@ _DECODERS: Mapping[str, Callable[[Any], object]] = {
 }
 _read_json = json.JSONDecoder().raw_decode
 """Reads a line without white space at its beginning, as `to_bytes` makes it."""
-_NAMES = tuple(field.name for field in fields(Blob) if field.name not in ("inline", "lease"))
-_DEFAULTS = {field.name: field.default for field in fields(Blob)}
+_write_json = json.JSONEncoder(separators=(",", ":")).encode
+_NAMES = Blob._fields
+_USUAL = tuple(Blob._field_defaults.get(name, Ellipsis) for name in _NAMES)
+"""The values that the stored form leaves out; no value is like that of a field without a default."""

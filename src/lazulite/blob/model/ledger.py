@@ -10,7 +10,6 @@ A list that takes several commits to write is *pending* until the commit that ma
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import NamedTuple, Self
 
@@ -35,22 +34,22 @@ class Uncommitted(NamedTuple):
 
 
 NO_BLOCKS = Uncommitted()
+_NO_NUMBERS: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(NamedTuple):
     """The accounts of one partition."""
 
     upload: int = 0
     """The number of the current upload, to which uncommitted blocks belong; 0: there is none."""
-    shared: Mapping[str, int] = field(default_factory=dict)
+    shared: Mapping[str, int] = _NO_NUMBERS
     """The number of rows that refer to a content (`c7`) or a list (`x7`), where it is more than one."""
     snapshots: int = 0
     """The snapshots that are not deleted."""
     garbage: tuple[str, ...] = ()
     """Contents (`c7`), lists (`x7`) and uploads (`w7`) to be deleted."""
     uncommitted: Uncommitted = NO_BLOCKS
-    pending: Mapping[str, int] = field(default_factory=dict)
+    pending: Mapping[str, int] = _NO_NUMBERS
     """Lists (`x7`) that are being written, with the day when each was begun."""
     deleted: bool = False
     """Whether the current blob is deleted but kept. So a partition that begins with a blob shows it, whatever the blob
@@ -60,7 +59,7 @@ class Ledger:
         """Return the ledger after one more row refers to a content or list; "" changes nothing."""
         if not reference:
             return self
-        return replace(self, shared={**self.shared, reference: self.shared.get(reference, 1) + 1})
+        return self._replace(shared={**self.shared, reference: self.shared.get(reference, 1) + 1})
 
     def release(self, reference: str) -> Self:
         """Return the ledger after a row refers to a content or list no more; "" changes nothing."""
@@ -72,17 +71,17 @@ class Ledger:
         shared = {**self.shared, reference: left}
         if left == 1:
             del shared[reference]
-        return replace(self, shared=shared)
+        return self._replace(shared=shared)
 
     def discard(self, reference: str) -> Self:
         """Return the ledger after a content or list, to which no row refers, became garbage."""
-        return replace(self, garbage=(*self.garbage, reference))
+        return self._replace(garbage=(*self.garbage, reference))
 
     def end_upload(self) -> Self:
         """Return the ledger after the uncommitted blocks became invalid."""
         if not self.upload:
             return self
-        return replace(self.discard(f"w{self.upload}"), upload=0, uncommitted=NO_BLOCKS)
+        return self.discard(f"w{self.upload}")._replace(upload=0, uncommitted=NO_BLOCKS)
 
     def put_block(self, upload: int, id_: str, day: int, *, is_new: bool) -> Self:
         """Return the ledger after a block was put.
@@ -94,17 +93,17 @@ class Ledger:
             is_new: whether the upload had no block of this id.
         """
         blocks, replaced, _, _ = self.uncommitted
-        return replace(self, upload=upload, uncommitted=Uncommitted(blocks + is_new, replaced + (not is_new), id_, day))
+        return self._replace(upload=upload, uncommitted=Uncommitted(blocks + is_new, replaced + (not is_new), id_, day))
 
     def begin_list(self, reference: str, day: int) -> Self:
         """Return the ledger before a list is written in several commits."""
-        return replace(self, pending={**self.pending, reference: day})
+        return self._replace(pending={**self.pending, reference: day})
 
     def end_list(self, reference: str) -> Self:
         """Return the ledger after a list was written or given up, whether it was pending or not."""
         if reference not in self.pending:
             return self
-        return replace(self, pending={name: day for name, day in self.pending.items() if name != reference})
+        return self._replace(pending={name: day for name, day in self.pending.items() if name != reference})
 
     def expire(self, day: int) -> Self:
         """Return the ledger on a day, after uploads and lists that were given up became garbage."""
@@ -119,12 +118,12 @@ class Ledger:
     def swept(self, deleted: tuple[str, ...]) -> Self:
         """Return the ledger without garbage that was deleted."""
         gone = set(deleted)
-        return replace(self, garbage=tuple(each for each in self.garbage if each not in gone))
+        return self._replace(garbage=tuple(each for each in self.garbage if each not in gone))
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         fields = [self.upload, self.shared, self.snapshots, self.garbage, self.uncommitted, self.pending]
-        return json.dumps([*fields, True] if self.deleted else fields, separators=(",", ":")).encode()
+        return _write_json([*fields, True] if self.deleted else fields).encode()
 
 
 def read_ledger(value: bytes | None) -> Ledger:
@@ -140,6 +139,7 @@ def read_ledger(value: bytes | None) -> Ledger:
 
 
 _FIRST = Ledger()
+_write_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def new_number(random: Random) -> int:

@@ -3,7 +3,6 @@
 Each state that is kept refers to its bytes as before. The bytes of a state that goes are released.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from lazulite.blob.model.blob import Blob
@@ -36,7 +35,7 @@ def replace_blob(transaction: Transaction, successor: Blob, retention: Retention
         The successor as it is written: with the id of its version, if versions are kept.
     """
     if retention.versioning:
-        successor = replace(successor, version=successor.modified)
+        successor = successor._replace(version=successor.modified)
     deleted = _retire(transaction, retention)
     if deleted is not None:
         time = deleted.modified
@@ -55,7 +54,7 @@ def delete_current(transaction: Transaction, retention: Retention) -> None:
 def keep_version(transaction: Transaction, blob: Blob) -> None:
     """Keep a state of the current blob as a past version. One that has no id yet gets that of its last change."""
     time = blob.version or blob.modified
-    transaction.put(version_row(time), replace(blob, lease=None, version=time).to_bytes())
+    transaction.put(version_row(time), blob._replace(lease=None, version=time).to_bytes())
 
 
 def remove_row(transaction: Transaction, row: str, blob: Blob) -> None:
@@ -73,7 +72,7 @@ def _retire(transaction: Transaction, retention: Retention) -> Blob | None:
     if retention.versioning:
         keep_version(transaction, found)
     elif retention.days:
-        return replace(found, lease=None, deleted=transaction.now, expires=retention.expiry(transaction.now))
+        return found._replace(lease=None, deleted=transaction.now, expires=retention.expiry(transaction.now))
     else:
         transaction.ledger = transaction.ledger.release(found.reference)
     return None

@@ -1,7 +1,6 @@
 """A transaction on a blob's partition: the rows that a commit read, and its changes to them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from lazulite.blob.model.blob import Blob, read_blob
@@ -92,7 +91,7 @@ class Transaction:
     def changes(self) -> Mapping[str, bytes | None]:
         """Return the rows to write."""
         if self.ledger.deleted != self._is_deleted:
-            self.ledger = replace(self.ledger, deleted=self._is_deleted)
+            self.ledger = self.ledger._replace(deleted=self._is_deleted)
         if self.ledger is not self.found_ledger:
             self._changes[LEDGER] = None if self.ledger == Ledger() else self.ledger.to_bytes()
         return self._changes

@@ -31,8 +31,7 @@ _RANGES_OF_A_STEP = 500
 async def get_page_ranges(call: Call) -> Response:
     """Return the ranges of a page blob that were written, or what a snapshot lacks."""
     parameters = call.parameters
-    container = await call.container()
-    blob = await call.find(container)
+    container, _, blob = await call.locate()
     call.preconditions.allow_read(blob, call.context.present())
     if blob.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import NamedTuple
 
 from lazulite.blob.blobs.properties import Changed, change_blob
@@ -205,8 +204,8 @@ async def _resizing(
             raise _SegmentChangedError
         found.check(transaction)
         _apply(transaction, blob, found.parts)
-        blob = replace(blob, sequence=number(blob.sequence), length=blob.length if length is None else length)
-        return blob if content_headers is None else replace(blob, headers=content_headers, copy=None)
+        blob = blob._replace(sequence=number(blob.sequence), length=blob.length if length is None else length)
+        return blob if content_headers is None else blob._replace(headers=content_headers, copy=None)
 
     return change, *_rows_of(stored, found.parts)
 
@@ -300,7 +299,7 @@ async def _commit(
         found = _allow(call, transaction, stop)
         if check is not None:
             check(transaction)
-        changed = replace(found, modified=transaction.modified)
+        changed = found._replace(modified=transaction.modified)
         _apply(transaction, found, parts)
         transaction.put_blob(changed)
         return changed
@@ -342,4 +341,4 @@ def _allow(call: Call, transaction: Transaction, stop: int) -> Blob:
             raise ServiceError("SequenceNumberConditionNotMet")
     if stop > found.length:
         raise ServiceError("InvalidPageRange")
-    return replace(found, lease=lease)
+    return found._replace(lease=lease)

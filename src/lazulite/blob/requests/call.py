@@ -5,8 +5,8 @@ Some requests make others: the source of a copy, the parts of a batch (`InnerSer
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.switches import DEFAULTS, Switches
@@ -26,7 +26,7 @@ from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time
 from lazulite.engine.content.contract import ContentStore
-from lazulite.engine.contract import Clock
+from lazulite.engine.contract import UNKNOWN, Clock
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import until_9999
 from lazulite.protocol.errors import ServiceError
@@ -35,7 +35,7 @@ from lazulite.protocol.steps import Steps
 from lazulite.protocol.version import RequestVersion
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
-from lazulite.service.routing import CatalogContext, ServiceCall, component_of
+from lazulite.service.routing import CatalogContext, Keys, ServiceCall, component_of
 from lazulite.service.time_slice import TimeSlice
 
 CallT_co = TypeVar("CallT_co", covariant=True)
@@ -141,12 +141,48 @@ def make_context(dependencies: ServiceDependencies) -> Context:
     )
 
 
+class Located(NamedTuple):
+    """What a request addresses."""
+
+    container: Container
+    row: str
+    """The row that has the blob, see `Partitions.locate`."""
+    blob: Blob
+    """The blob, snapshot or version."""
+
+
 @dataclass(slots=True)
 class Call(ServiceCall[Context, Resource]):
     """An authenticated request of the Blob service."""
 
     preconditions: Preconditions = NO_PRECONDITIONS
     """Its conditional headers and lease id, as far as its route knows them."""
+
+    def renewed(self, request: Request, keys: Keys, parameter: str) -> "Call":
+        """Return the call of another request with the same cache key (`service.plans`), without its preconditions.
+
+        Args:
+            request: the request.
+            keys: the blob, if the path of this call has its name as a key; and the value of the parameter.
+            parameter: the query parameter that varies; "": none does.
+        """
+        resource, parameters = self.resource, self.parameters
+        if resource.keys:
+            resource = Resource(resource.kind, resource.container, keys[0])
+        if parameter:
+            parameters = {**parameters, parameter: keys[-1]}
+        return Call(
+            self.context,
+            request,
+            self.address,
+            parameters,
+            self.version,
+            self.grant,
+            resource,
+            self.method,
+            self.deadline,
+            self.body_bytes_max,
+        )
 
     def admit(self, requirement: Requirement | None) -> None:
         """See `ServiceCall.admit`. A condition on tags tells of them, so it needs the permission to read them."""
@@ -158,7 +194,7 @@ class Call(ServiceCall[Context, Resource]):
         """Return a blob as the request may see it: without tags, if it may not read them."""
         if not blob.tags or permits(self.grant, READ_TAGS, self.resource.name):
             return blob
-        return replace(blob, tags=())
+        return blob._replace(tags=())
 
     async def container(self) -> Container:
         """Return the addressed container, perhaps from the cache. Raises `ContainerNotFound`."""
@@ -169,7 +205,7 @@ class Call(ServiceCall[Context, Resource]):
     def row(self) -> str:
         """The row that the request addresses: the current blob, a snapshot or a version.
 
-        The id of a version may be that of the current one: `find` and `Transaction.row_of` tell.
+        The id of a version may be that of the current one: `locate` and `Transaction.row_of` tell.
 
         Raises:
             ServiceError: `InvalidQueryParameterValue`.
@@ -223,20 +259,26 @@ class Call(ServiceCall[Context, Resource]):
         await self.context.uploads.schedule(day, (container.space, self.resource.blob))
         return retention
 
-    async def find(self, container: Container) -> Blob:
-        """Return the addressed blob, snapshot or version. Raises as `locate`."""
-        return (await self.locate(container))[1]
+    def locate_now(self) -> Located | None:
+        """Return what `locate` returns; None if it has to wait, or if there is no such blob."""
+        container = self.context.catalog.cached(self.account, self.resource.container)
+        if container is None:
+            return None
+        row = self.row
+        blob = self.context.partitions.get_now(container.space, self.resource.blob, row)
+        return None if blob is UNKNOWN or blob is None or blob.deleted else Located(container, row, blob)
 
-    async def locate(self, container: Container) -> tuple[str, Blob]:
-        """Return the row of the addressed blob, snapshot or version, and what it has; see `Partitions.locate`.
+    async def locate(self) -> Located:
+        """Return what the request addresses: a blob, a snapshot or a version; see `Partitions.locate`.
 
         Raises:
-            ServiceError: `BlobNotFound`, or as `row`.
+            ServiceError: `ContainerNotFound`, `BlobNotFound`, or as `row`.
         """
+        container = await self.container()
         row, blob = await self.context.partitions.locate(container.space, self.resource.blob, self.row)
         if blob is None:
             raise ServiceError("BlobNotFound")
-        return row, blob
+        return Located(container, row, blob)
 
     async def in_slices(self, steps: Steps[T]) -> T:
         """Run work in steps, others having the loop in between."""

@@ -214,6 +214,11 @@ class Preconditions(NamedTuple):
     lease: UUID | None = None
     """The id of the request, if it has one."""
 
+    @property
+    def has_any(self) -> bool:
+        """Whether the request has any."""
+        return self.lease is not None or self.conditions is not NO_CONDITIONS
+
     def without_conditions(self) -> "Preconditions":
         """Return them as they are of a later commit of the same request: its own first commit changed the ETag."""
         return self._replace(conditions=NO_CONDITIONS)

@@ -11,7 +11,7 @@ from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.rows import CURRENT, LEDGER, VERSION
 from lazulite.blob.model.transaction import Decide, MissingRowError, Transaction
 from lazulite.engine.commit import Commit, Decision, Needs, Values
-from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice
+from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice, Unknown
 from lazulite.engine.ordinal import after_prefix
 
 T = TypeVar("T")
@@ -33,9 +33,15 @@ class Partitions:
 
     async def get(self, space: int, name: str, row: str = CURRENT) -> Blob | None:
         """Return a blob, snapshot or version, as it is now; None if there is none."""
+        blob = self.get_now(space, name, row)
+        return self._read(await self._engine.get(space, name, row)) if blob is UNKNOWN else blob
+
+    def get_now(self, space: int, name: str, row: str = CURRENT) -> Blob | Unknown | None:
+        """Return what `get` returns, or `UNKNOWN` if it has to wait."""
         value = self._engine.get_now(space, name, row)
-        if value is UNKNOWN:
-            value = await self._engine.get(space, name, row)
+        return UNKNOWN if value is UNKNOWN else self._read(value)
+
+    def _read(self, value: bytes | None) -> Blob | None:
         if value is None:
             return None
         blob = read_blob(value)

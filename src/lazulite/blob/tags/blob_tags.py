@@ -1,7 +1,5 @@
 """Set and Get Blob Tags. Source: reference §43."""
 
-from dataclasses import replace
-
 from lazulite.blob.content.digests import SET_BLOB_TAGS, take_in
 from lazulite.blob.content.receiving import create_digests
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT
@@ -15,7 +13,7 @@ from lazulite.service.responses import XML_TYPE
 
 async def get_tags(call: Call) -> Response:
     """Return the tags of a blob, snapshot or version."""
-    blob = await call.find(await call.container())
+    blob = (await call.locate()).blob
     call.preconditions.allow_read(blob, call.context.present())
     return Response(200, [XML_TYPE], write_tags(dict(blob.tags)))
 
@@ -35,7 +33,7 @@ async def set_tags(call: Call) -> Response:
         blob = transaction.require_blob(addressed)
         lease = call.preconditions.allow_write(blob, transaction.present)
         indexed.check(transaction.now)
-        transaction.put(addressed, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
+        transaction.put(addressed, blob._replace(lease=lease, tags=tuple(tags.items())).to_bytes())
 
     if tags and not row.startswith(SNAPSHOT):
         await call.decide_early(container, decide, *rows)
