@@ -29,7 +29,7 @@ MODULES_MAX = {
     "Get Entity, the first": 38,
     "Insert Entity": 38,
     "Get Messages": 32,
-    "Put Blob": 57,
+    "Put Blob": 52,
     "Put Block List": 67,
 }
 """The requests, and the most modules that each may enter."""

@@ -6,7 +6,7 @@ from lazulite.protocol.errors import ServiceError
 
 
 class FixedBody:
-    """A `RequestBody` that has come already.
+    """A `RequestBody` that has come already, though it does not say so.
 
     Args:
         body: its bytes.
@@ -24,6 +24,10 @@ class FixedBody:
     @property
     def length(self) -> int | None:
         return self._length
+
+    @property
+    def is_whole(self) -> bool:
+        return False
 
     async def read(self, bytes_max: int) -> bytes:
         if (self._length or 0) > bytes_max:

@@ -65,6 +65,7 @@ async def test_names_that_no_blob_has_change_nothing(name: str) -> None:
 
 class _RefusedBody:
     length = 1 << 32
+    is_whole = False
 
     async def read(self, bytes_max: int) -> bytes:
         raise AssertionError(bytes_max)

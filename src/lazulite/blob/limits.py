@@ -28,7 +28,10 @@ RANGE_DIGEST_BYTES_MAX = 4 * MIB
 
 def limit_of(table: tuple[tuple[str, int], ...], version: str) -> int:
     """Return the limit of a version, by a table as above."""
-    return next(limit for since, limit in table if version >= since)
+    for since, limit in table:
+        if version >= since:
+            return limit
+    raise ValueError("the last limit is of all versions")
 
 
 PAGE_BLOB_BYTES_MAX = 8 * 1024 * 1024 * MIB

@@ -25,8 +25,10 @@ BLOB_SEGMENTS_MAX = 254
 """Segments of a name between slashes."""
 _FORBIDDEN = re.compile("[\0-\x1f\x7f-\x9f\ue000-\uf8ff]")
 """Control characters, and those of private use. None of them is printable."""
+_USUAL_SEGMENT = r"(?!\.)[\w.~:@=+,!$-]*+"
 USUAL_PATH = re.compile(
-    r"(/[A-Za-z0-9-]++/[a-z0-9$-]++)/(?!\.)(?!.*(?:/\.|\.$))(?!(?:[^/]*+/){254})([\w.~:@=+,!$/-]{1,1024})", re.ASCII
+    rf"(/[A-Za-z0-9-]++/[a-z0-9$-]++)/(?!.{{1025}})(?=.)({_USUAL_SEGMENT}(?:/{_USUAL_SEGMENT}){{0,253}}+)(?<!\.)",
+    re.ASCII,
 )
 """The whole path of a blob in path style, whose name needs no decoding and is no other one's: a
 `ServiceDefinition.keyed_path`."""

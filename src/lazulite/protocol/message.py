@@ -66,6 +66,11 @@ class RequestBody(Protocol):
         """The announced bytes; None when the body is chunked."""
         ...
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it has come: then `read` need not wait for the client."""
+        ...
+
     async def read(self, bytes_max: int) -> bytes:
         """Accept the body; return it when it is whole.
 

@@ -24,9 +24,9 @@ def read_metadata(headers: Mapping[str, str]) -> Metadata:
     Raises:
         ServiceError: `EmptyMetadataKey`, `InvalidMetadata` (also for a name that comes twice), `MetadataTooLarge`.
     """
-    given = sorted(item for item in headers.items() if item[0].startswith(METADATA_PREFIX))
-    if not given:
+    if METADATA_PREFIX not in "\n".join(headers):
         return ()
+    given = sorted(item for item in headers.items() if item[0].startswith(METADATA_PREFIX))
     found = {spelling(name)[len(METADATA_PREFIX) :]: text for name, text in given}
     if sum(len(name) + len(text) for name, text in found.items()) > METADATA_BYTES_MAX:
         raise ServiceError("MetadataTooLarge")

@@ -183,6 +183,7 @@ class RefusedBody:
     """A body that must not be accepted."""
 
     length = 100
+    is_whole = False
 
     async def read(self, bytes_max: int) -> bytes:
         raise AssertionError(bytes_max)

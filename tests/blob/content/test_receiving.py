@@ -175,6 +175,8 @@ class _AbandonedBody:
         length: its announced bytes.
     """
 
+    is_whole = False
+
     def __init__(self, length: int) -> None:
         self.length = length
 

@@ -1,7 +1,6 @@
 """The markup of current blobs from their stored form is that of the writer of any blob."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -47,7 +46,7 @@ OTHERS = st.sampled_from(
     ]
 )
 NAMES = st.sampled_from(["a", "b/c", "a", "b/c", current_blobs._NAME, "&", "\x01", "é"])
-BLOBS = st.tuples(NAMES, st.builds(lambda blob, others: replace(blob, **others), USUAL, OTHERS))
+BLOBS = st.tuples(NAMES, st.builds(lambda blob, others: blob._replace(**others), USUAL, OTHERS))
 
 
 def stored(blob: Blob) -> bytes:

@@ -15,7 +15,7 @@ from lazulite.blob.content.receiving import (
     create_digests,
     make_checksum_headers,
     read_length,
-    receive,
+    receive_allowed,
 )
 from lazulite.blob.content.sources import COPY_TAGS, SOURCE, TAG_OPTION
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_BLOB_BYTES_BY_VERSION, limit_of
@@ -73,10 +73,14 @@ async def create_blob(
     def decide(transaction: Transaction) -> Blob:
         return new_blob.put(transaction, make(new_blob.allow(transaction), received))
 
-    if call.request.body_to_come is not None or new_blob.has_tags:
+    async def allow() -> None:
         await call.decide_early(container, decide)
+
+    if new_blob.has_tags:
+        await allow()
     if type_ is BlobType.BLOCK:
-        received = await receive(call, Owner(container.space, call.resource.blob), PUT_BLOB, content)
+        owner = Owner(container.space, call.resource.blob)
+        received = await receive_allowed(call, owner, PUT_BLOB, allow, content)
     else:
         create_digests(call, PUT_EMPTY_BLOB).check()
     await new_blob.prepare(container)

@@ -9,7 +9,7 @@ from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
 from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.requests.call import Call, Located
+from lazulite.blob.requests.call import Call, FoundBlob
 from lazulite.blob.requests.headers import describe, read_flag, tier_of, version_of
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import EventualResponse, Response
@@ -53,7 +53,7 @@ async def _get_blob(call: Call) -> Response:
     return Response(response.status, headers, content=StructuredContent(content))
 
 
-def _answer(call: Call, found: Located) -> tuple[Response, int, int]:
+def _answer(call: Call, found: FoundBlob) -> tuple[Response, int, int]:
     """Return the response of which only the content may lack, and its range: the first byte and the one behind it."""
     blob = _readable(call, found.blob)
     require_not_archived(blob)
@@ -123,7 +123,7 @@ async def _get_properties(call: Call) -> Response:
     return response
 
 
-def _properties(call: Call, found: Located) -> Response:
+def _properties(call: Call, found: FoundBlob) -> Response:
     """Return the response, unless the blob has its bytes elsewhere: then it lacks them."""
     blob = _readable(call, found.blob)
     return Response(200, _described(call, blob, found.row, is_range=False), blob.inline)

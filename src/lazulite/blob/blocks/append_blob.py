@@ -3,7 +3,7 @@
 from lazulite.blob.blobs.properties import change_blob
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.content.digests import APPEND_BLOCK
-from lazulite.blob.content.receiving import ReceivedContent, commit_received, make_checksum_headers, receive
+from lazulite.blob.content.receiving import ReceivedContent, commit_received, make_checksum_headers, receive_allowed
 from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
@@ -25,9 +25,7 @@ async def append_block(call: Call) -> Response:
     appending = Appending(call)
     container = await call.container()
     owner = Owner(container.space, call.resource.blob)
-    if call.request.body_to_come is not None:
-        await call.decide_early(container, appending.check)
-    received = await receive(call, owner, APPEND_BLOCK)
+    received = await receive_allowed(call, owner, APPEND_BLOCK, lambda: call.decide_early(container, appending.check))
     if not received.length:
         raise invalid_header("Content-Length", "0")
     stored = await call.context.partitions.get(container.space, call.resource.blob)

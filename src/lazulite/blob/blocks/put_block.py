@@ -7,7 +7,13 @@ from lazulite.blob.auth.requirements import READ_UNCOMMITTED, may_overwrite
 from lazulite.blob.blobs.put_blob import check_length
 from lazulite.blob.blocks import block_list_xml
 from lazulite.blob.content.digests import PUT_BLOCK
-from lazulite.blob.content.receiving import EMPTY, ReceivedContent, commit_received, make_checksum_headers, receive
+from lazulite.blob.content.receiving import (
+    EMPTY,
+    ReceivedContent,
+    commit_received,
+    make_checksum_headers,
+    receive_allowed,
+)
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
 from lazulite.blob.model.block import Block, read_blocks, read_heads, write_blocks
@@ -37,9 +43,11 @@ async def put_block(call: Call) -> Response:
     container = await call.container()
     partition = container.space, call.resource.blob
     upload = _BlockUpload(call, id_)
-    if call.request.body_to_come is not None:
+
+    async def allow() -> None:
         await call.decide_early(container, lambda transaction: upload.put(transaction, EMPTY))
-    received = await receive(call, Owner(*partition), PUT_BLOCK)
+
+    received = await receive_allowed(call, Owner(*partition), PUT_BLOCK, allow)
     if not received.length:
         raise invalid_header("Content-Length", "0")
     ledger = read_ledger(await call.context.engine.get(*partition, LEDGER))

@@ -6,8 +6,7 @@ Invariant: a checksum that is compared is computed from the bytes that are store
 """
 
 import hashlib
-from base64 import b64encode
-from binascii import a2b_base64
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -197,7 +196,9 @@ class Digests:
     """
 
     def __init__(self, sent: Sequence[Sent] = (), answered: Algorithms = (), also: Algorithms = ()) -> None:
-        computed = (*answered, *also, *(each.header.algorithm for each in sent))
+        computed = answered + also
+        if sent:
+            computed += tuple(each.header.algorithm for each in sent)
         self._sent = sent
         self._answered = answered
         self._md5 = hashlib.md5(usedforsecurity=False) if MD5 in computed else None
@@ -263,10 +264,17 @@ def digests_of_request(rule: Rule, headers: Mapping[str, str], version: str) -> 
         version: of the request.
     """
     sent = read_sent(rule, headers, version)
-    answer = next(each for each in rule.answers if version >= each.since)
-    has_md5 = any(each.header.algorithm is MD5 for each in sent)
+    answer = _answer_of(rule, version)
+    has_md5 = bool(sent) and any(each.header.algorithm is MD5 for each in sent)
     stores = rule.stored is Stored.COMPUTED and version >= COMPUTED_MD5_SINCE
     return Digests(sent, answer.with_md5 if has_md5 else answer.without, (MD5,) if stores else ())
+
+
+def _answer_of(rule: Rule, version: str) -> Answer:
+    for answer in rule.answers:
+        if version >= answer.since:
+            return answer
+    raise AssertionError("the last answer is of all versions")
 
 
 def crc64_mismatch(sent: int, computed: int) -> ServiceError:
@@ -280,4 +288,4 @@ def _mismatch(algorithm: Algorithm, sent: bytes, computed: bytes, *, is_shown: b
 
 
 def _base64(value: bytes) -> str:
-    return b64encode(value).decode("ascii")
+    return b2a_base64(value, newline=False).decode("ascii")

@@ -21,7 +21,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.engine.content.contract import ContentId, ContentStore, ContentWriter, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.errors import ServiceError, missing_length
-from lazulite.protocol.message import pieces
+from lazulite.protocol.message import Request, pieces
 
 T = TypeVar("T")
 
@@ -64,8 +64,58 @@ async def receive(call: Call, owner: Owner, rule: Rule, content: AsyncIterator[b
         EngineUnavailableError: the content cannot be stored.
     """
     digests = create_digests(call, rule)
+    if content is None and _is_small(call):
+        return await _receive_small(call.request, digests)
     chunks = open_content(call, digests) if content is None else content
     return await store(call.context.contents, owner, chunks, digests)
+
+
+async def receive_allowed(
+    call: Call,
+    owner: Owner,
+    rule: Rule,
+    allow: Callable[[], Awaitable[None]],
+    content: AsyncIterator[bytes] | None = None,
+) -> ReceivedContent:
+    """Receive as `receive`, unless the request can be rejected by what is stored, before its body comes.
+
+    Of a body that has come already, only a rejection of the body asks for that first: the commit decides soon enough.
+
+    Args:
+        call: the request.
+        owner: as of `receive`.
+        rule: as of `receive`.
+        allow: rejects the request by what is stored.
+        content: as of `receive`.
+
+    Raises:
+        ServiceError: of `allow`; or as `receive`, with its other errors.
+    """
+    coming = call.request.body_to_come
+    if coming is None:
+        return await receive(call, owner, rule, content)
+    if not (coming.is_whole and _is_small(call)):
+        await allow()
+        return await receive(call, owner, rule, content)
+    try:
+        return await receive(call, owner, rule, content)
+    except ServiceError:
+        await allow()
+        raise
+
+
+def _is_small(call: Call) -> bool:
+    """Tell whether the content of a request is its body as it comes, and in its row."""
+    headers, length = call.request.headers, _encoded_length(call)
+    return length is not None and length <= INLINE_BYTES_MAX and SOURCE not in headers and BODY_HEADER not in headers
+
+
+async def _receive_small(request: Request, digests: Digests) -> ReceivedContent:
+    await request.receive_body()
+    body = request.body
+    digests.update(body)
+    digests.check()
+    return ReceivedContent(len(body), body, None, digests)
 
 
 def create_digests(call: Call, rule: Rule) -> Digests:

@@ -141,7 +141,7 @@ def make_context(dependencies: ServiceDependencies) -> Context:
     )
 
 
-class Located(NamedTuple):
+class FoundBlob(NamedTuple):
     """What a request addresses."""
 
     container: Container
@@ -259,16 +259,16 @@ class Call(ServiceCall[Context, Resource]):
         await self.context.uploads.schedule(day, (container.space, self.resource.blob))
         return retention
 
-    def locate_now(self) -> Located | None:
+    def locate_now(self) -> FoundBlob | None:
         """Return what `locate` returns; None if it has to wait, or if there is no such blob."""
         container = self.context.catalog.cached(self.account, self.resource.container)
         if container is None:
             return None
         row = self.row
         blob = self.context.partitions.get_now(container.space, self.resource.blob, row)
-        return None if blob is UNKNOWN or blob is None or blob.deleted else Located(container, row, blob)
+        return None if blob is UNKNOWN or blob is None or blob.deleted else FoundBlob(container, row, blob)
 
-    async def locate(self) -> Located:
+    async def locate(self) -> FoundBlob:
         """Return what the request addresses: a blob, a snapshot or a version; see `Partitions.locate`.
 
         Raises:
@@ -278,7 +278,7 @@ class Call(ServiceCall[Context, Resource]):
         row, blob = await self.context.partitions.locate(container.space, self.resource.blob, self.row)
         if blob is None:
             raise ServiceError("BlobNotFound")
-        return Located(container, row, blob)
+        return FoundBlob(container, row, blob)
 
     async def in_slices(self, steps: Steps[T]) -> T:
         """Run work in steps, others having the loop in between."""

@@ -9,7 +9,7 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from uuid import UUID
 
-from lazulite.blob.model.blob import SMART, Blob, BlobType, ContentHeaders
+from lazulite.blob.model.blob import SMART, Blob, BlobType, ContentHeaders, Copy
 from lazulite.blob.model.lease import lease_facts
 from lazulite.blob.times import write_time
 from lazulite.protocol.clock import format_http_date
@@ -61,7 +61,7 @@ _CONTENT = (
     "Cache-Control",
     "Content-Disposition",
 )
-_MD5 = 3
+_CONTENT_OF_RANGE = tuple("x-ms-blob-content-md5" if name == "Content-MD5" else name for name in _CONTENT)
 _TIER = "Hot"
 """The tier of a block blob whose tier was never set, and within the tier Smart."""
 
@@ -185,9 +185,8 @@ def describe(blob: Blob, now: int | None, *, is_current: bool, is_range: bool) -
         is_range: whether the response has a range, so that Content-MD5 is not that of the blob.
     """
     pairs = version_of(blob)
-    for index, (name, text) in enumerate(zip(_CONTENT, blob.headers, strict=True)):
-        if text:
-            pairs.append(("x-ms-blob-content-md5" if index == _MD5 and is_range else name, text))
+    content = _CONTENT_OF_RANGE if is_range else _CONTENT
+    pairs += [pair for pair in zip(content, blob.headers, strict=True) if pair[1]]
     pairs += [
         ("Accept-Ranges", "bytes"),
         ("x-ms-blob-type", blob.type),
@@ -208,8 +207,10 @@ def describe(blob: Blob, now: int | None, *, is_current: bool, is_range: bool) -
             pairs.append(("x-ms-is-current-version", "true"))
     if blob.tags:
         pairs.append(("x-ms-tag-count", str(len(blob.tags))))
-    pairs += _copy_of(blob)
-    pairs += metadata_headers(blob.metadata)
+    if blob.copy is not None:
+        pairs += _copy_of(blob.copy)
+    if blob.metadata:
+        pairs += metadata_headers(blob.metadata)
     return pairs
 
 
@@ -230,10 +231,7 @@ def tier_of(blob: Blob) -> Pairs:
     return [("x-ms-access-tier", _TIER), ("x-ms-access-tier-inferred", "true")]
 
 
-def _copy_of(blob: Blob) -> Pairs:
-    copy = blob.copy
-    if copy is None:
-        return []
+def _copy_of(copy: Copy) -> Pairs:
     pairs = [("x-ms-copy-id", copy.id), ("x-ms-copy-source", copy.source), ("x-ms-copy-status", copy.status)]
     if copy.progress:
         pairs.append(("x-ms-copy-progress", copy.progress))

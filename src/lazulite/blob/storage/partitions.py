@@ -5,6 +5,7 @@ Each change is one commit of one partition, so that leases and conditional heade
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TypeVar
 
 from lazulite.blob.model.blob import Blob, read_blob
@@ -100,14 +101,14 @@ class Partitions:
         return await self._engine.commit(space, name, self._change([LEDGER, CURRENT, *rows], decide))
 
     def _change(self, rows: Sequence[str], decide: Decide[T]) -> Commit[tuple[Transaction, T]]:
-        def decide_transaction(
-            values: Values, now: int
-        ) -> Decision[tuple[Transaction, T]] | Needs[tuple[Transaction, T]]:
-            transaction = Transaction(rows, values, now, now if self._present is None else self._present())
-            try:
-                result = decide(transaction)
-            except MissingRowError as needed:
-                return Needs(instead=self._change([*rows, needed.row], decide))
-            return Decision(transaction.changes(), (transaction, result))
+        return Commit(rows, partial(self._decide, rows, decide))
 
-        return Commit(rows, decide_transaction)
+    def _decide(
+        self, rows: Sequence[str], decide: Decide[T], values: Values, now: int
+    ) -> Decision[tuple[Transaction, T]] | Needs[tuple[Transaction, T]]:
+        transaction = Transaction(rows, values, now, now if self._present is None else self._present())
+        try:
+            result = decide(transaction)
+        except MissingRowError as needed:
+            return Needs(instead=self._change([*rows, needed.row], decide))
+        return Decision(transaction.changes(), (transaction, result))

@@ -56,6 +56,11 @@ class AsgiBody:
         """The announced bytes; None when the body is chunked."""
         return self._length
 
+    @property
+    def is_whole(self) -> bool:
+        """See `RequestBody`: the server does not tell it."""
+        return False
+
     def announce(self, headers: Mapping[str, str], http_version: str) -> None:
         """Note the length that a head announces."""
         length = headers.get("content-length", "")

@@ -252,6 +252,11 @@ class ReceivedBody:
         """The announced bytes; None when the body is chunked."""
         return self._pending.length
 
+    @property
+    def is_whole(self) -> bool:
+        """See `RequestBody`."""
+        return self._pending.complete
+
     async def read(self, bytes_max: int) -> bytes:
         """See `RequestBody`."""
         pending, bodies = self._pending, self._bodies
