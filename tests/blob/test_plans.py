@@ -120,8 +120,12 @@ class World:
             text = blob_string_to_sign("SharedKey", request, NAME, request.path, _component(query))
             signature = self.account.signers[0].sign(text.encode()).decode()
             headers["authorization"] = f"SharedKey {NAME}:{signature}"
+        return await self.respond(request, steady=steady)
+
+    async def respond(self, request: Request, *, steady: bool) -> Answer:
+        """Respond to a request; see `ask`."""
         if steady:
-            request.headers = Fields.of(headers)
+            request.headers = Fields.of(request.headers)
         hits = self.service.plans.hits
         response = await response_of(self.service, request)
         self.planned[request.record.operation] += self.service.plans.hits - hits
@@ -168,10 +172,11 @@ def _sas(credentials: str) -> str:
 
 
 class Both:
-    """A world with plans and one without, to which the same requests go."""
+    """Two worlds, to which the same requests go: one with plans and one without."""
 
-    def __init__(self) -> None:
-        self.worlds = World(), World()
+    def __init__(self, *worlds: World) -> None:
+        self.worlds = worlds or (World(), World())
+        self.switches = Switches()
         self.etags = ['"0x8D4BCC2E4835CD0"']
         self.snapshots: list[str] = []
 
@@ -338,23 +343,28 @@ STEPS = st.lists(
 )
 
 
+async def change(both: Both, step: object) -> None:
+    """Send a request, or make another change."""
+    if isinstance(step, Question):
+        headers = {name: text.replace("ETAG", both.etags[-1]) for name, text in step.headers.items()}
+        shown = both.snapshots[-1] if both.snapshots else "2031-01-01T00:00:00.0000000Z"
+        await both.ask(*step._replace(headers=headers, query=step.query.replace("SNAPSHOT", shown)))
+    if isinstance(step, Switches):
+        both.switches = step
+    for world in both.worlds:
+        world.now += step if isinstance(step, int) else TICKS_PER_SECOND // 1000
+        if isinstance(step, Switches):
+            world.switch(step)
+        elif isinstance(step, tuple) and not isinstance(step, Question):
+            world.switch(both.switches, step)
+
+
 async def run(steps: Sequence[tuple[int, object]]) -> Counter[str]:
     """Send requests and make changes, each so many times; return how many of an operation ran by a cached plan."""
     both = await both_worlds()
-    switches = Switches()
     for times, step in steps:
         for _ in range(times):
-            if isinstance(step, Question):
-                headers = {name: text.replace("ETAG", both.etags[-1]) for name, text in step.headers.items()}
-                shown = both.snapshots[-1] if both.snapshots else "2031-01-01T00:00:00.0000000Z"
-                await both.ask(*step._replace(headers=headers, query=step.query.replace("SNAPSHOT", shown)))
-            for world in both.worlds:
-                world.now += step if isinstance(step, int) else TICKS_PER_SECOND // 1000
-                if isinstance(step, Switches):
-                    switches = step
-                    world.switch(step)
-                elif isinstance(step, tuple) and not isinstance(step, Question):
-                    world.switch(switches, step)
+            await change(both, step)
     await both.end()
     return both.planned
 

@@ -26,12 +26,13 @@ BLOB_SEGMENTS_MAX = 254
 _FORBIDDEN = re.compile("[\0-\x1f\x7f-\x9f\ue000-\uf8ff]")
 """Control characters, and those of private use. None of them is printable."""
 _USUAL_SEGMENT = r"(?!\.)[\w.~:@=+,!$-]*+"
-USUAL_PATH = re.compile(
-    rf"(/[A-Za-z0-9-]++/[a-z0-9$-]++)/(?!.{{1025}})(?=.)({_USUAL_SEGMENT}(?:/{_USUAL_SEGMENT}){{0,253}}+)(?<!\.)",
-    re.ASCII,
-)
+_USUAL_CONTAINER = r"/[A-Za-z0-9-]++/[a-z0-9$-]++"
+_USUAL_NAME = rf"(?![^ ?]{{1025}})(?=[^ ?])({_USUAL_SEGMENT}(?:/{_USUAL_SEGMENT}){{0,253}}+)(?<!\.)"
+USUAL_PATH = re.compile(f"({_USUAL_CONTAINER})/{_USUAL_NAME}", re.ASCII)
 """The whole path of a blob in path style, whose name needs no decoding and is no other one's: a
 `ServiceDefinition.keyed_path`."""
+USUAL_START = re.compile(rf"([A-Z]{{3,6}} {_USUAL_CONTAINER})/{_USUAL_NAME}(?=[? ])".encode(), re.ASCII)
+"""The start of a head with that path: one of `ServiceDefinition.keyed_starts`."""
 _DOT_SEGMENTS = frozenset({".", ".."})
 
 

@@ -31,7 +31,9 @@ from lazulite.service.plans import Plan
 from lazulite.service.properties import PropertiesStore
 from lazulite.service.routing import RepeatedOperation
 
-_STATUS_LINES: Mapping[int, str] = {status: f"HTTP/1.1 {status} {REASONS[status]}\r\n" for status in (200, 201, 204)}
+_STATUS_LINES: Mapping[int, str] = {
+    status: f"HTTP/1.1 {status} {REASONS[status]}\r\n" for status in (200, 201, 204, 206)
+}
 _CLIENT_ID = "x-ms-client-request-id"
 _CHECKED_ELSEWHERE = frozenset({KEY, "authorization", "content-length"})
 """HeadValues that are compared with what has no line end: keys by their pattern, a signature, a length."""

@@ -43,7 +43,7 @@ class Lines:
         raise failure
 
 
-class _Scheduler(FairScheduler):
+class Scheduler(FairScheduler):
     """A scheduler for which work takes no time, so that no response depends on the machine's speed."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Side:
             self._next_id,
             self.clock,
             (self.log,),
-            scheduler=_Scheduler(),
+            scheduler=Scheduler(),
             budgets=budgets,
         )
         if not templates:

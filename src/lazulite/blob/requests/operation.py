@@ -6,7 +6,7 @@ all other fields and the query, so also the version, the snapshot or the version
 supported. Of the credentials, a plan lasts only if they permit the same for every blob of the container.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from lazulite.blob.auth.sas import BlobScope
@@ -14,7 +14,9 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.headers import LEASE_ID
 from lazulite.blob.requests.preconditions import Preconditions
 from lazulite.blob.versions import head_lines, known_headers
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
+from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.protocol.version import stated_version
 from lazulite.service.routing import Keys, Operation, PreparedOperation
 
@@ -28,6 +30,9 @@ READ_VARIES = ("range", "x-ms-range", *_CONDITIONS)
 """The fields that differ from read to read of blobs."""
 WRITE_VARIES = ("content-md5", "x-ms-content-crc64", "x-ms-blob-content-md5", *_CONDITIONS)
 """The fields that differ from write to write of blobs."""
+
+
+_READS = frozenset({"GET", "HEAD"})
 
 
 class BlobOperation(PreparedOperation):
@@ -73,6 +78,39 @@ class BlobOperation(PreparedOperation):
         response = self._operate(call)
         return self._known(response) if isinstance(response, Response) else self._respond(response)
 
+    def repeated(self, names: Sequence[str]) -> "RepeatedRead | None":
+        """See `PreparedOperation`: only of reads, as what is stored decides on them at once."""
+        call = self._call
+        fields = [name for name in names if name != KEY]
+        if call.method not in _READS or len(set(fields)) < len(fields):
+            return None
+        if len(names) - len(fields) != len(call.resource.keys):
+            return None
+        return RepeatedRead(self, names)
+
+    def answer(self, name: str, values: Mapping[str, str]) -> Answer | Miss:
+        """Return the answer to a read, if it is ready and has no content; see `RepeatedOperation.answer`.
+
+        Args:
+            name: of the blob, if the path has it as a key.
+            values: the fields that vary.
+        """
+        request = self._call.request
+        if values:
+            request = Request(request.method, request.path, request.query, {**request.headers, **values})
+        call = self._call.renewed(request, (name,), "")
+        try:
+            if self._read is not None:
+                call.preconditions = self._read(call)
+            response = self._operate(call)
+        except ServiceError:
+            return Miss.OPERATION
+        if not isinstance(response, Response):
+            response.close()
+            return Miss.OPERATION
+        opening = head_lines(response.headers, self._name, call.version)
+        return Miss.OPERATION if opening is None else Answer(response.status, opening, response.body)
+
     async def _respond(self, operation: Operation) -> Response:
         return self._known(await operation)
 
@@ -85,3 +123,25 @@ class BlobOperation(PreparedOperation):
         else:
             response.opening, response.headers = opening, []
         return response
+
+
+class RepeatedRead:
+    """A read of blobs, for templates. Implements `RepeatedOperation`.
+
+    Args:
+        operation: the read.
+        names: of the values of its heads.
+    """
+
+    __slots__ = ("_fields", "_has_key", "_operation")
+    waits = False
+
+    def __init__(self, operation: BlobOperation, names: Sequence[str]) -> None:
+        self._operation = operation
+        self._has_key = KEY in names
+        self._fields = tuple((index, name) for index, name in enumerate(names) if name in READ_VARIES)
+
+    def answer(self, values: HeadValues, _: bytes, __: PendingAnswer | None) -> Answer | Miss:
+        """See `RepeatedOperation`."""
+        name = values[0].decode("ascii") if self._has_key else ""
+        return self._operation.answer(name, {name: values[index].decode("ascii") for index, name in self._fields})

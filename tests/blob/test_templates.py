@@ -1,0 +1,147 @@
+"""Reads with templates and without: the same bytes, and the same lines in the log.
+
+Two servers with the same clock and the same ids get the bytes of the same requests. One of them finds plans by the
+bytes of heads. The questions and the changes are those of `test_plans`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.message import Request
+from lazulite.server.admission.budgets import budgets_of
+from lazulite.server.http.connection import Connection
+from lazulite.server.http.server_state import ServerState
+from lazulite.server.limits import Limits
+from tests.blob.test_plans import BODIES, CHANGES, Answer, Both, World, change, put, reads, writes
+from tests.server.wire import Clock, Transport, settle
+from tests.table.template.side import Lines, Scheduler
+
+
+class Wire(World):
+    """A server without sockets.
+
+    Args:
+        templates: whether it finds plans by the bytes of heads.
+    """
+
+    def __init__(self, *, templates: bool) -> None:
+        super().__init__()
+        self.log, self.clock = Lines(), Clock()
+        limits = Limits()
+        self.state = ServerState(
+            self.service,
+            limits,
+            lambda: "id",
+            self.clock,
+            (self.log,),
+            scheduler=Scheduler(),
+            budgets=budgets_of(limits, self.clock),
+        )
+        if not templates:
+            self.state.templates = None
+        self.transport = self.connect()
+
+    @property
+    def hits(self) -> int:
+        """How many requests templates have answered."""
+        return 0 if self.state.templates is None else self.state.templates.hits
+
+    def connect(self) -> Transport:
+        connection = Connection(self.state)
+        transport = Transport(connection)
+        connection.connection_made(transport)
+        return transport
+
+    async def respond(self, request: Request, *, steady: bool) -> Answer:
+        """Send the bytes of a request; return those of its response. After the end of a connection, make another."""
+        target = f"{request.path}?{request.query}" if request.query else request.path
+        sent = dict(request.headers)
+        if request.method != "PUT":
+            del sent["content-length"]  # No client sends it.
+        lines = "".join(f"{name}: {text}\r\n" for name, text in sent.items())
+        transport = self.transport
+        data = f"{request.method} {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + request.body
+        transport.protocol.data_received(data)
+        for _ in range(20):
+            await settle()
+        written, transport.written = transport.written, b""
+        if transport.closed or transport.eof:
+            transport.abort()
+            await settle()
+            self.transport = self.connect()
+        head, _, body = written.partition(b"\r\n\r\n")
+        line, *rest = head.decode("latin-1").split("\r\n")
+        fields = tuple((name, text) for name, _, text in (each.partition(": ") for each in rest))
+        return Answer(int(line.split(" ")[1]), fields, body, "\n".join(self.log.lines[-1:]))
+
+
+async def both_servers() -> Both:
+    both = Both(Wire(templates=True), Wire(templates=False))
+    assert (await both.ask("PUT", "docs", "restype=container")).status == 201
+    return both
+
+
+def hits_of(both: Both) -> int:
+    quick = both.worlds[0]
+    assert isinstance(quick, Wire)
+    return quick.hits
+
+
+async def run(steps: Sequence[tuple[int, object]]) -> int:
+    both = await both_servers()
+    for body in BODIES[:1]:
+        await both.ask(*put(body=body))
+    for times, step in steps:
+        for _ in range(times):
+            await change(both, step)
+    await both.end()
+    return hits_of(both)
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), reads() | reads() | writes() | CHANGES), min_size=5, max_size=20))
+@settings(max_examples=30, deadline=None)
+def test_templates_change_no_byte(steps: list[tuple[int, object]]) -> None:
+    asyncio.run(run(steps))
+
+
+@pytest.mark.parametrize("credentials", ["account", "key", "container"])
+async def test_a_template_is_for_all_blobs_of_a_container(credentials: str) -> None:
+    both = await both_servers()
+    for number in range(8):
+        name = f"folder/{number}.txt"
+        await both.ask(*put(name, b"%d" % number))
+        before = hits_of(both)
+        ranged, current = {"range": f"bytes=0-{number}"}, {"if-match": both.etags[-1]}
+        for method, headers in (("GET", {}), ("GET", ranged), ("HEAD", current)):
+            answer = await both.ask(method, f"docs/{name}", "", headers, credentials=credentials)
+            assert (answer.status, answer.body) == (
+                206 if "range" in headers else 200,
+                b"" if method == "HEAD" else b"%d" % number,
+            )
+        assert hits_of(both) - before == (3 if number > 1 else 0), "two requests make a template"
+    await both.end()
+
+
+@pytest.mark.parametrize("body", BODIES)
+async def test_what_a_template_does_not_answer_goes_the_usual_way(body: bytes) -> None:
+    both = await both_servers()
+    await both.ask(*put(body=b"x"))
+    for _ in range(4):
+        assert (await both.ask("GET", "docs/a")).body == b"x"
+    assert hits_of(both) > 0
+    await both.ask(*put(body=body))
+    assert (await both.ask("GET", "docs/a")).body == body
+    assert (await both.ask("GET", "docs/none")).status == 404
+    await both.ask("DELETE", "docs/a")
+    assert (await both.ask("GET", "docs/a")).status == 404
+    await both.ask("DELETE", "docs", "restype=container")
+    assert (await both.ask("GET", "docs/a")).status == 404
+    for world in both.worlds:
+        world.now += 3600 * 24 * 30 * TICKS_PER_SECOND
+    assert (await both.ask("GET", "docs/a")).status == 403
+    await both.end()
