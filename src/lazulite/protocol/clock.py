@@ -8,7 +8,8 @@ from functools import lru_cache
 from lazulite.engine.contract import Clock
 
 TICKS_PER_SECOND = 10_000_000
-TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
+_SECONDS_PER_DAY = 86_400
+TICKS_PER_DAY = _SECONDS_PER_DAY * TICKS_PER_SECOND
 UNIX_EPOCH_TICKS = 116_444_736_000_000_000
 """1970-01-01T00:00:00Z in ticks."""
 LAST_TICK = 2_650_467_743_999_999_999
@@ -59,15 +60,17 @@ def unix_seconds(ticks: int) -> float:
 
 def format_http_date(ticks: int) -> str:
     """Return an instant, cut to whole seconds; the last second of the year 9999 for a later one."""
-    day, rest = divmod(min(ticks, LAST_TICK), TICKS_PER_DAY)
-    minutes, second = divmod(rest // TICKS_PER_SECOND, 60)
-    return f"{_format_day(day)} {minutes // 60:02}:{minutes % 60:02}:{second:02} GMT"
+    return _format_second(min(ticks, LAST_TICK) // TICKS_PER_SECOND)
 
 
 @lru_cache(maxsize=4096)
-def _format_day(day: int) -> str:
+def _format_second(seconds: int) -> str:
+    """Return the text of a second, counted from 1601. One request, and the requests of one moment, name few seconds."""
+    day, rest = divmod(seconds, _SECONDS_PER_DAY)
+    minutes, second = divmod(rest, 60)
     found = date.fromordinal(day + _EPOCH_DAY)
-    return f"{_WEEKDAYS[found.weekday()]}, {found.day:02} {_MONTHS[found.month - 1]} {found.year}"
+    written = f"{_WEEKDAYS[found.weekday()]}, {found.day:02} {_MONTHS[found.month - 1]} {found.year}"
+    return f"{written} {minutes // 60:02}:{minutes % 60:02}:{second:02} GMT"
 
 
 __all__ = [
