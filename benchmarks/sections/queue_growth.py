@@ -11,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, TypeVar
-from uuid import UUID
 
 from benchmarks.bench import Bench, Stage
 from benchmarks.cycles import QUEUE, TEXT_BYTES, Queues
@@ -23,7 +22,7 @@ from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.queue.catalog import Catalog
 from lazulite.queue.model.expirations import Expirations
-from lazulite.queue.model.message import Message
+from lazulite.queue.model.message import Message, id_of
 from lazulite.queue.model.moves import Move
 from lazulite.queue.model.shard import Shard
 from lazulite.settings.config import store_path
@@ -111,6 +110,6 @@ def _messages(shard: Shard, part: _Part) -> Iterator[list[Message]]:
         now = shard.present()
         expires = now + (1 if part.name == EXPIRED else _WEEK_SECONDS) * TICKS_PER_SECOND
         starts = [random.randrange(len(_NOISE) - TEXT_BYTES) for _ in range(min(COMMIT_MESSAGES, part.added - begin))]
-        ids = [UUID(int=random.getrandbits(128)) for _ in starts]
+        ids = [id_of(random.getrandbits(128)) for _ in starts]
         texts = [_NOISE[start : start + TEXT_BYTES] for start in starts]
         yield [Message(each, now, expires, now, text) for each, text in zip(ids, texts, strict=True)]

@@ -255,7 +255,7 @@ class Bench:
 
     def _check_states(self) -> None:
         """Each change follows the one before: a get when that was visible, with a dequeue count that is higher."""
-        states = sorted(self.states, key=lambda state: (state.message.id.int, state.message.changes))
+        states = sorted(self.states, key=lambda state: (state.message.id, state.message.changes))
         for (before, _, _), (after, seconds, dequeued) in pairwise(states):
             if before.id == after.id:
                 assert after.changes != before.changes, f"a message was changed twice: {before}, {after}"

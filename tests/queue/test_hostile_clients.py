@@ -3,7 +3,6 @@
 Steps are counted and their inputs bounded, not timed: a step writes one message or one queue.
 """
 
-from uuid import UUID
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,7 +14,7 @@ from lazulite.protocol.message import Request
 from lazulite.queue import limits
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import _MESSAGE_BYTES, ReadAheadBudget
-from lazulite.queue.model.message import Message
+from lazulite.queue.model.message import Message, id_of
 from lazulite.queue.payload import write_got, write_peeked, write_queues
 from tests.fuzz.queue_world import QueueWorld
 from tests.fuzz.world import ROOT
@@ -27,7 +26,7 @@ ADDRESS = Addressing().locate(Request("GET", "/acct/", "", headers={"host": "127
 
 
 def messages(count: int) -> list[Message]:
-    return [Message(UUID(int=number + 1), 10**17, 10**17, 10**17, b"<\n" * 32_768) for number in range(count)]
+    return [Message(id_of(number + 1), 10**17, 10**17, 10**17, b"<\n" * 32_768) for number in range(count)]
 
 
 @pytest.mark.parametrize("write", [write_got, write_peeked])

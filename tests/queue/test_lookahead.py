@@ -4,16 +4,15 @@ import asyncio
 import signal
 from collections.abc import Container, Iterator
 from typing import cast
-from uuid import UUID
 
 import pytest
 
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.messages import LookAhead
-from lazulite.queue.model.message import Message
+from lazulite.queue.model.message import Message, MessageId, id_of
 from lazulite.queue.model.shard import Head, Shard
 
-MESSAGE = Message(UUID(int=1), 1, 9, 1, b"a")
+MESSAGE = Message(id_of(1), 1, 9, 1, b"a")
 
 
 class SlowShard:
@@ -23,7 +22,7 @@ class SlowShard:
         self.rows: list[Message] = []
         self.reads: list[asyncio.Future[None]] = []
 
-    async def claimable(self, rows_max: int, bytes_max: int, skip: Container[UUID]) -> Head:
+    async def claimable(self, rows_max: int, bytes_max: int, skip: Container[MessageId]) -> Head:
         found = [message for message in self.rows if message.id not in skip]
         end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.reads.append(end)

@@ -1,6 +1,5 @@
 """The XML of messages: the short way to read a body finds what the long one finds; texts are written as they are."""
 
-from uuid import UUID
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,7 +10,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
 from lazulite.queue import payload
 from lazulite.queue.limits import TEXT_BYTES_MAX
-from lazulite.queue.model.message import Message
+from lazulite.queue.model.message import Message, id_of
 
 NEW, OLD = "2021-02-12", "2009-09-19"
 PIECES = st.sampled_from(
@@ -76,7 +75,7 @@ def test_texts_that_are_too_long_are_left_to_the_long_way(version: str, most: in
 @example(["a\rb", "<&>", "\x0b", ""])
 @given(st.lists(st.text(), max_size=3))
 def test_texts_are_written_as_they_are(texts: list[str]) -> None:
-    messages = [Message(UUID(int=number), 1, 2, 3, text.encode(), 4, 5) for number, text in enumerate(texts)]
+    messages = [Message(id_of(number), 1, 2, 3, text.encode(), 4, 5) for number, text in enumerate(texts)]
     for write in (payload.write_got, payload.write_peeked):
         root = ET.fromstring(b"".join(finish(write(messages, NEW))))
         assert root.tag == "QueueMessagesList"

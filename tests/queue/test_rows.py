@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.expirations import EXPIRATIONS_SPACE, slot_of
-from lazulite.queue.model.message import Message, read_index, read_message, read_receipt, row_of_index, write_receipt
+from lazulite.queue.model.message import (
+    Message,
+    MessageId,
+    id_of,
+    read_id,
+    read_index,
+    read_message,
+    read_receipt,
+    row_of_index,
+    write_id,
+    write_receipt,
+)
 from lazulite.queue.model.moves import (
     BarrierError,
     MessagesGoneError,
@@ -25,9 +36,10 @@ from lazulite.queue.service import QUEUES_SPACE
 
 TICKS = st.integers(0, LAST_TICK - 1)
 COUNT = st.integers(0, 2**31 - 1)
+IDS = st.integers(0, 2**128 - 1).map(id_of)
 MESSAGES = st.builds(
     Message,
-    id=st.uuids(),
+    id=IDS,
     inserted=TICKS,
     expires=TICKS,
     visible=TICKS,
@@ -35,7 +47,7 @@ MESSAGES = st.builds(
     dequeues=COUNT,
     changes=COUNT,
 )
-MESSAGE = Message(UUID(int=5), 1, 2, 3, b"a")
+MESSAGE = Message(id_of(5), 1, 2, 3, b"a")
 
 
 @given(MESSAGES)
@@ -49,9 +61,23 @@ def test_rows_are_read_as_written(message: Message) -> None:
     assert len(write_receipt(message)) == 28
 
 
+@given(st.uuids())
+def test_ids_are_guids(guid: UUID) -> None:
+    assert write_id(guid.hex) == str(guid)
+    for text in (str(guid), str(guid).upper(), guid.hex, f"{{{guid}}}", guid.urn):
+        assert read_id(text) == guid.hex
+    assert id_of(guid.int) == guid.hex
+
+
+@pytest.mark.parametrize("text", ["", "x", "0" * 31, "0" * 33, "00000000-0000-0000-0000-00000000000g"])
+def test_other_texts_are_no_ids(text: str) -> None:
+    with pytest.raises(ValueError, match=r"hexadecimal|base 16"):
+        read_id(text)
+
+
 @given(MESSAGES, MESSAGES)
 def test_rows_are_in_the_order_of_visibility(one: Message, other: Message) -> None:
-    assert (one.row < other.row) == ((one.visible, one.id.hex) < (other.visible, other.id.hex))
+    assert (one.row < other.row) == ((one.visible, one.id) < (other.visible, other.id))
 
 
 def test_a_message_that_never_expires_has_no_index() -> None:
@@ -100,8 +126,8 @@ def test_damaged_expirations_are_found(row: str, value: bytes) -> None:
         EXPIRATIONS_SPACE.verify(("", row), value)
 
 
-@given(MESSAGES, st.uuids())
-def test_a_receipt_says_nothing_of_another_message(message: Message, other: UUID) -> None:
+@given(MESSAGES, IDS)
+def test_a_receipt_says_nothing_of_another_message(message: Message, other: MessageId) -> None:
     assume(other != message.id)
     assert read_receipt(write_receipt(message)).of(other).changes != message.changes
 

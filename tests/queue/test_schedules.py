@@ -247,7 +247,7 @@ def _lifetime_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def without(self: MoveMessages, *arguments: object) -> None:
         make(self, *arguments)  # type: ignore[arg-type]  # as there
-        self._lifetime = 0
+        self.lifetime = 0
 
     monkeypatch.setattr(MoveMessages, "__init__", without)
 

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from random import Random
 from typing import NamedTuple
-from uuid import UUID
 from weakref import WeakValueDictionary
 
 from lazulite.engine.contract import Clock, Engine, SpaceDroppedError
@@ -27,7 +26,7 @@ from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
 from lazulite.queue.model.expirations import DueShard, Expirations
-from lazulite.queue.model.message import Message, Place, Receipt
+from lazulite.queue.model.message import Message, MessageId, Place, Receipt, id_of
 from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
 from lazulite.queue.model.shard import TOGETHER_MAX, Head, Shard
 
@@ -128,7 +127,7 @@ class LookAhead:
         self._stale_at = LAST_TICK
         """When to read again although there are messages: other processes have home shards, too."""
         self._ready: deque[Message] = deque()
-        self._handed: set[UUID] = set()
+        self._handed: set[MessageId] = set()
         self._reading: asyncio.Task[bool] | None = None
         self._begun = 0
         """How many reads have begun."""
@@ -145,7 +144,7 @@ class LookAhead:
         if not self._ready:
             await self._read_ahead()
         taken = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
-        self._handed.update(message.id for message in taken)
+        self._handed.update([message.id for message in taken])
         self._budget.update(self, -sum(map(_bytes_of, taken)))
         return taken
 
@@ -155,7 +154,7 @@ class LookAhead:
 
     def release(self, taken: Sequence[Message]) -> None:
         """End the claims of messages, whatever became of them."""
-        self._handed.difference_update(message.id for message in taken)
+        self._handed.difference_update([message.id for message in taken])
 
     async def _read_ahead(self) -> None:
         """Read until there are messages, or until a read that began after this call finds none."""
@@ -236,19 +235,19 @@ class ClaimedPositions:
     """The places of messages by receipt."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[UUID, Receipt], tuple[int, Place]] = {}
+        self._places: dict[tuple[MessageId, int, int], tuple[int, Place]] = {}
+        """By id and receipt: the time of expiration, and the place."""
 
-    def hold(self, messages: Sequence[Message]) -> None:
-        """Cache messages."""
+    def hold(self, message: Message, place: Place) -> None:
+        """Cache the place of a message."""
         places = self._places
-        for message in messages:
-            places[message.id, Receipt(message.visible, message.changes)] = message.expires, message.place
-        while len(places) > HELD_MAX:
+        places[message.id, message.visible, message.changes] = message.expires, place
+        if len(places) > HELD_MAX:
             del places[next(iter(places))]
 
-    def take(self, message: UUID, receipt: Receipt, now: int) -> Place | None:
+    def take(self, message: MessageId, receipt: Receipt, now: int) -> Place | None:
         """Return the place of a message that has not expired, and forget it; None if it is not known."""
-        expires, place = self._places.pop((message, receipt), (0, None))
+        expires, place = self._places.pop((message, *receipt), (0, None))
         return place if expires > now else None
 
 
@@ -265,8 +264,11 @@ class NonDecreasingClock:
 
     def __call__(self) -> int:
         """Return the time in ticks."""
-        self._latest = max(self._latest, self._clock())
-        return self._latest
+        now = self._clock()
+        if now < self._latest:
+            return self._latest
+        self._latest = now
+        return now
 
 
 class _Known(NamedTuple):
@@ -339,21 +341,24 @@ class Messages:
         deleted or cleared meanwhile, it returns what it has claimed before: its receipts are the latest ones.
         """
         ahead = self._known(queue).ahead
-        claimed: dict[UUID, Message] = {}
+        claimed: dict[MessageId, Message] = {}
         own: list[Message] = []
         try:
             while len(claimed) < count and (taken := await ahead.take(count - len(claimed))):
-                own += [message for message in taken if message.id in claimed]
-                others = [message for message in taken if message.id not in claimed]
+                if claimed:
+                    own += [message for message in taken if message.id in claimed]
+                    taken = [message for message in taken if message.id not in claimed]
                 try:
-                    claimed |= {message.id: message for message in await self._claim(queue, others, timeout_seconds)}
+                    for message in await self._claim(queue, taken, timeout_seconds):
+                        claimed[message.id] = message
                 finally:
-                    ahead.release(others)
+                    ahead.release(taken)
         except SpaceDroppedError:
             if not claimed:
                 raise
         finally:
-            ahead.release(own)
+            if own:
+                ahead.release(own)
         return list(claimed.values())
 
     async def _claim(self, queue: Queue, taken: Sequence[Message], timeout_seconds: int) -> list[Message]:
@@ -362,12 +367,11 @@ class Messages:
         Raises:
             SpaceDroppedError: all shards are closed. While a queue is being cleared, some are.
         """
+        if len(taken) == 1 or queue.shards == 1:
+            return await self._claim_in(self._shard(queue, taken[0].id), taken, timeout_seconds) if taken else []
         shards: dict[Shard, list[Message]] = {}
         for message in taken:
             shards.setdefault(self._shard(queue, message.id), []).append(message)
-        if len(shards) == 1:
-            [shard] = shards
-            return await self._claim_in(shard, taken, timeout_seconds)
         claims = (self._claim_in(shard, messages, timeout_seconds) for shard, messages in shards.items())
         outcomes = await asyncio.gather(*claims, return_exceptions=True)
         errors = [each for each in outcomes if isinstance(each, BaseException)]
@@ -388,13 +392,15 @@ class Messages:
             claimed = [message.claimed(visible) for message in left]
             moves = [Move(message.place, after) for message, after in zip(left, claimed, strict=True)]
             try:
-                await shard.commit(moves)
+                places = await shard.commit(moves)
             except MessagesGoneError as error:
                 left = [message for index, message in enumerate(left) if index not in error.indices]
             except BarrierError:
                 continue
             else:
-                self._held.hold(claimed)
+                for message, place in zip(claimed, places, strict=True):
+                    if place is not None:
+                        self._held.hold(message, place)
                 return claimed
 
     async def peek(self, queue: Queue, count: int) -> list[Message]:
@@ -404,7 +410,7 @@ class Messages:
         return sorted((message for head in heads for message in head.messages), key=lambda each: each.order)[:count]
 
     async def update(
-        self, queue: Queue, message: UUID, receipt: Receipt, timeout_seconds: int, text: bytes | None
+        self, queue: Queue, message: MessageId, receipt: Receipt, timeout_seconds: int, text: bytes | None
     ) -> Message | None:
         """Make a message invisible for so long from now, which may be beyond its expiry, with another text if given.
 
@@ -426,7 +432,7 @@ class Messages:
                 continue
             return updated
 
-    async def delete(self, queue: Queue, message: UUID, receipt: Receipt) -> bool:
+    async def delete(self, queue: Queue, message: MessageId, receipt: Receipt) -> bool:
         """Delete a message; return False if it is gone, or if the receipt is not its latest."""
         shard = self._shard(queue, message)
         place = self._held.take(message, receipt, shard.present())
@@ -441,7 +447,7 @@ class Messages:
             return False
         return True
 
-    async def _find(self, shard: Shard, message: UUID, receipt: Receipt) -> Message | None:
+    async def _find(self, shard: Shard, message: MessageId, receipt: Receipt) -> Message | None:
         found = await shard.find(message, receipt.visible)
         return found if found is not None and found.changes == receipt.changes else None
 
@@ -519,29 +525,29 @@ class Messages:
     def _doubt(self) -> None:
         self._alone = False
 
-    def _shard(self, queue: Queue, message: UUID) -> Shard:
-        return self._known(queue).shards[message.int % queue.shards]
+    def _shard(self, queue: Queue, message: MessageId) -> Shard:
+        shards = self._known(queue).shards
+        return shards[int(message, 16) % queue.shards if queue.shards > 1 else 0]
 
 
-def _new_id(random: Random, shards: int, homes: Sequence[int]) -> UUID:
+def _new_id(random: Random, shards: int, homes: Sequence[int]) -> MessageId:
     """Return a message id of one of the home shards."""
     number = random.getrandbits(128) & ~_VERSION_BITS | _VERSION_4
-    return UUID(int=number - number % shards + homes[number // shards % len(homes)])
+    return id_of(number - number % shards + homes[number // shards % len(homes)])
 
 
 _QUEUE = Form(lambda queue: (queue.name, queue.space, queue.shards), lambda sent: Queue(*sent))
 """What `Messages` needs of a queue."""
-_ID = Form(lambda identity: identity.bytes, lambda sent: UUID(bytes=sent))
 _RECEIPT = Form(tuple, lambda sent: Receipt(*sent))
-_MESSAGE = Form(lambda message: (message.id.bytes, *message[1:]), lambda sent: Message(UUID(bytes=sent[0]), *sent[1:]))
+_MESSAGE = Form(tuple, lambda sent: Message(*sent))
 MESSAGES: Interface[Messages] = Interface(
     "queue",
     {
         "put": Method((_QUEUE, PLAIN, PLAIN, PLAIN), _MESSAGE),
         "get": Method((_QUEUE, PLAIN, PLAIN), several(_MESSAGE)),
         "peek": Method((_QUEUE, PLAIN), several(_MESSAGE)),
-        "update": Method((_QUEUE, _ID, _RECEIPT, PLAIN, PLAIN), optional(_MESSAGE)),
-        "delete": Method((_QUEUE, _ID, _RECEIPT)),
+        "update": Method((_QUEUE, PLAIN, _RECEIPT, PLAIN, PLAIN), optional(_MESSAGE)),
+        "delete": Method((_QUEUE, PLAIN, _RECEIPT)),
         "count": Method((_QUEUE,)),
     },
 )

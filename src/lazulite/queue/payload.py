@@ -11,7 +11,7 @@ from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content
 from lazulite.queue import limits
 from lazulite.queue.catalog import Queue
-from lazulite.queue.model.message import Message, write_receipt
+from lazulite.queue.model.message import Message, write_id, write_receipt
 from lazulite.queue.versions import DEQUEUE_COUNT_SINCE, LIST_WITHOUT_URL_SINCE, LONG_TEXT_SINCE
 
 _ELEMENTS_MAX = 16
@@ -101,7 +101,7 @@ def _list(messages: Iterable[Message], version: str, claim: Callable[[Message], 
 
 def _identity(message: Message) -> str:
     return (
-        f"<QueueMessage><MessageId>{message.id}</MessageId>"
+        f"<QueueMessage><MessageId>{write_id(message.id)}</MessageId>"
         f"<InsertionTime>{format_http_date(message.inserted)}</InsertionTime>"
         f"<ExpirationTime>{format_http_date(message.expires)}</ExpirationTime>"
     )

@@ -64,9 +64,9 @@ def any_receipt() -> None:
     latest: dict[object, Place] = {}
     hold, take = ClaimedPositions.hold, ClaimedPositions.take
 
-    def note(self: ClaimedPositions, messages: Sequence[Message]) -> None:
-        hold(self, messages)
-        latest.update((message.id, message.place) for message in messages)
+    def note(self: ClaimedPositions, message: Message, place: Place) -> None:
+        hold(self, message, place)
+        latest[message.id] = place
 
     def any_place(self: ClaimedPositions, message: object, receipt: Receipt, now: int) -> Place | None:
         return latest.get(message) or take(self, message, receipt, now)  # type: ignore[arg-type]  # its id

@@ -14,14 +14,17 @@ CRC-32 of its id. It tells apart two receipts that name the same time: of one me
 got. An update's receipt begins with 03.
 """
 
-import base64
 import binascii
+import re
 import struct
 import zlib
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from lazulite.protocol.clock import LAST_TICK
+
+MessageId: TypeAlias = str
+"""The id of a message: a GUID as 32 hexadecimal digits in lower case."""
 
 VISIBLE, EXPIRES = "v", "e"
 """The first characters of the two rows."""
@@ -32,7 +35,8 @@ _KIND = b"m"
 _INDEX = struct.Struct(">cQ")
 _INDEX_KIND = b"e"
 _ID_AT = 17
-_KEY_CHARACTERS = 49
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_KEY = re.compile(rf"[{VISIBLE}{EXPIRES}][0-9a-f]{{48}}")
 COUNT_MAX = 2**31 - 1
 """The greatest dequeue count, where counting stops: the number that clients read it as."""
 
@@ -57,7 +61,7 @@ class Place(NamedTuple):
 class Message(NamedTuple):
     """One message. Times are in ticks."""
 
-    id: UUID
+    id: MessageId
     inserted: int
     expires: int
     """`LAST_TICK`: never."""
@@ -72,7 +76,7 @@ class Message(NamedTuple):
     @property
     def row(self) -> str:
         """The key of its row."""
-        return f"{VISIBLE}{self.visible:016x}{self.id.int:032x}"
+        return row_of(self.visible, self.id)
 
     @property
     def head(self) -> bytes:
@@ -87,7 +91,7 @@ class Message(NamedTuple):
     @property
     def index_row(self) -> str | None:
         """The key of its index row; None if it never expires."""
-        return None if self.expires >= LAST_TICK else f"{EXPIRES}{self.expires:016x}{self.id.int:032x}"
+        return None if self.expires >= LAST_TICK else f"{EXPIRES}{self.expires:016x}{self.id}"
 
     @property
     def index_value(self) -> bytes:
@@ -97,12 +101,15 @@ class Message(NamedTuple):
     @property
     def place(self) -> Place:
         """Where it is."""
-        tail = f"{self.id.int:032x}"
-        index_row = None if self.expires >= LAST_TICK else f"{EXPIRES}{self.expires:016x}{tail}"
-        return Place(f"{VISIBLE}{self.visible:016x}{tail}", self.head, index_row)
+        identity, inserted, expires, visible, _, dequeues, changes = self
+        return Place(
+            f"{VISIBLE}{visible:016x}{identity}",
+            _HEAD.pack(_KIND, inserted, expires, dequeues, changes),
+            None if expires >= LAST_TICK else f"{EXPIRES}{expires:016x}{identity}",
+        )
 
     @property
-    def order(self) -> tuple[int, int, UUID]:
+    def order(self) -> tuple[int, int, MessageId]:
         """The place among the messages of a queue: by the time of visibility, then by that of insertion."""
         return self.visible, self.inserted, self.id
 
@@ -125,6 +132,27 @@ class Message(NamedTuple):
         return self.moved(visible, dequeued=1)
 
 
+def id_of(number: int) -> MessageId:
+    """Return the id that has a value of 128 bits."""
+    return f"{number:032x}"
+
+
+def read_id(text: str) -> MessageId:
+    """Read an id as clients send it: a GUID in any of its spellings.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if _GUID.fullmatch(text) is None:
+        return UUID(text).hex
+    return text.replace("-", "").lower()
+
+
+def write_id(message: MessageId) -> str:
+    """Return an id as clients see it."""
+    return f"{message[:8]}-{message[8:12]}-{message[12:16]}-{message[16:20]}-{message[20:]}"
+
+
 def partition_of(shard: int) -> str:
     """Return the partition of a shard, given its number."""
     return f"{shard:02x}"
@@ -145,9 +173,9 @@ def index_row_at(expires: int) -> str:
     return f"{EXPIRES}{expires:016x}"
 
 
-def row_of(visible: int, message: UUID) -> str:
+def row_of(visible: int, message: MessageId) -> str:
     """Return the key of a message's row."""
-    return f"{VISIBLE}{visible:016x}{message.int:032x}"
+    return f"{VISIBLE}{visible:016x}{message}"
 
 
 def row_of_index(row: str, value: bytes) -> str:
@@ -181,7 +209,7 @@ def read_message(row: str, value: bytes) -> Message:
     return Message(message, inserted, expires, visible, value[_HEAD.size :], dequeues, changes)
 
 
-def read_index(row: str, value: bytes) -> tuple[int, UUID, int]:
+def read_index(row: str, value: bytes) -> tuple[int, MessageId, int]:
     """Read an index row: return the time of expiration, the message's id, and the time of visibility.
 
     Raises:
@@ -201,10 +229,10 @@ def _visible(value: bytes) -> int:
     return int(visible)
 
 
-def _read_key(row: str, prefix: str) -> tuple[int, UUID]:
-    if len(row) != _KEY_CHARACTERS or row[0] != prefix or row != row.lower():
+def _read_key(row: str, prefix: str) -> tuple[int, MessageId]:
+    if row[:1] != prefix or _KEY.fullmatch(row) is None:
         raise ValueError("the key is not a message")
-    return int(row[1:_ID_AT], 16), UUID(int=int(row[_ID_AT:], 16))
+    return int(row[1:_ID_AT], 16), row[_ID_AT:]
 
 
 class SentReceipt(NamedTuple):
@@ -214,9 +242,9 @@ class SentReceipt(NamedTuple):
     """In ticks."""
     mark: int
 
-    def of(self, message: UUID) -> "Receipt":
+    def of(self, message: MessageId) -> "Receipt":
         """Return what it says of a message; the number of changes makes no sense if it is another one's."""
-        return Receipt(self.visible, (self.mark - zlib.crc32(message.bytes)) & _MARK_MAX)
+        return Receipt(self.visible, (self.mark - zlib.crc32(bytes.fromhex(message))) & _MARK_MAX)
 
 
 class Receipt(NamedTuple):
@@ -230,8 +258,8 @@ class Receipt(NamedTuple):
 def write_receipt(message: Message, *, updated: bool = False) -> str:
     """Return the pop receipt of a message."""
     first = _FIRST_OF_UPDATE if updated else _FIRST
-    mark = (message.changes + zlib.crc32(message.id.bytes)) & _MARK_MAX
-    return base64.b64encode(_RECEIPT.pack(first, _SECOND, mark, message.visible)).decode()
+    mark = (message.changes + zlib.crc32(bytes.fromhex(message.id))) & _MARK_MAX
+    return binascii.b2a_base64(_RECEIPT.pack(first, _SECOND, mark, message.visible), newline=False).decode()
 
 
 def read_receipt(text: str) -> SentReceipt:
@@ -246,8 +274,8 @@ def read_receipt(text: str) -> SentReceipt:
     if len(text) != _CHARACTERS:
         raise ValueError("the length differs")
     try:
-        decoded = base64.b64decode(text.replace(" ", "+"), validate=True)
-    except (binascii.Error, ValueError):
+        decoded = binascii.a2b_base64(text.replace(" ", "+"), strict_mode=True)
+    except ValueError:
         raise ValueError("it is not base64") from None
     if len(decoded) != _RECEIPT.size:
         raise ValueError("the length differs")

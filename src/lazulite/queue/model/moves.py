@@ -138,8 +138,8 @@ class MoveMessages:
     """
 
     __slots__ = (
-        *("_added", "_barrier", "_beginnings", "_befores", "_changes", "_due", "_floor", "_lifetime", "_scheduled"),
-        *("left_until", "lowest"),
+        *("_added", "_beginnings", "_befores", "_changes", "_due"),
+        *("barrier", "floor", "left_until", "lifetime", "lowest", "places", "scheduled"),
     )
 
     def __init__(
@@ -148,13 +148,14 @@ class MoveMessages:
         changes: dict[str, bytes | None] = {}
         befores: list[tuple[int, bytes] | None] = []
         beginnings: dict[str, bytes] = {}
+        places: list[Place | None] = []
         added, lowest, expires, lifetime, left_until = 0, LAST_TICK, LAST_TICK, 0, 0
         for before, after in moves:
             if before is None:
                 added += 1
                 befores.append(None)
-                if after is not None:
-                    expires = min(expires, after.expires)
+                if after is not None and after.expires < expires:
+                    expires = after.expires
             else:
                 row, head, index_row = before
                 befores.append((len(changes) + 1, head))
@@ -165,10 +166,13 @@ class MoveMessages:
                     changes[index_row] = None
             if after is None:
                 added -= 1
+                places.append(None)
                 continue
             lowest = min(lowest, after.visible)
             lifetime = max(lifetime, after.expires - after.visible)
-            row, head, index_row = after.place
+            place = after.place
+            row, head, index_row = place
+            places.append(place)
             changes[row] = head + after.text
             if index_row is not None:
                 changes[index_row] = after.index_value
@@ -178,14 +182,17 @@ class MoveMessages:
         """By move: the place of the message's row among the others, and the beginning of its value."""
         self._added = added
         self._due = slot_of(expires) if expires < LAST_TICK else LAST_TICK
-        self._scheduled = scheduled
+        self.scheduled = scheduled
         self.lowest = lowest
         """The earliest time of visibility that it gives a message."""
-        self._lifetime = lifetime
-        self._barrier = barrier
-        self._floor = floor
+        self.lifetime = lifetime
+        """The longest time from the visibility of a message to its expiration."""
+        self.barrier = barrier
+        self.floor = floor
         self.left_until = left_until
         """The latest time of visibility of the rows that it deletes."""
+        self.places = places
+        """By move: where the message is afterwards; None: it is gone."""
 
     def commit(self) -> Commit[ShardState]:
         """Return the commit. Its result is the shard after it.
@@ -215,16 +222,16 @@ class MoveMessages:
             raise BarrierError(state.barrier)
         due = state.due
         if self._due < due:
-            if self._scheduled.sweeps != state.sweeps or self._due < self._scheduled.due:
+            if self.scheduled.sweeps != state.sweeps or self._due < self.scheduled.due:
                 raise UnscheduledError(Scheduled(self._due, state.sweeps))
-            due = self._scheduled.due
+            due = self.scheduled.due
         after = ShardState(
-            max(state.barrier, self._barrier),
-            max(state.floor, min(self._floor, state.barrier)),
+            max(state.barrier, self.barrier),
+            max(state.floor, min(self.floor, state.barrier)),
             max(0, state.messages + self._added),
             due,
             state.sweeps,
-            max(state.lifetime if state.messages else 0, self._lifetime),
+            max(state.lifetime if state.messages else 0, self.lifetime),
         )
         changes = self._changes if after == state else {**self._changes, STATE_ROW: after.value}
         return Decision(changes, after)

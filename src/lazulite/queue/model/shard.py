@@ -12,7 +12,6 @@ from collections.abc import Callable, Container, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import UUID
 
 from lazulite.engine.commit import Commit, Decision, Values, put_rows
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
@@ -20,6 +19,8 @@ from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.model.expirations import SLOT_TICKS, Expirations, slot_of
 from lazulite.queue.model.message import (
     Message,
+    MessageId,
+    Place,
     expires_at,
     index_row_at,
     partition_of,
@@ -32,7 +33,6 @@ from lazulite.queue.model.message import (
 from lazulite.queue.model.moves import (
     CLOSED,
     STATE_ROW,
-    UNSCHEDULED,
     BarrierError,
     Move,
     MoveMessages,
@@ -300,7 +300,7 @@ class Shard:
         self._floor = max(self._floor, min(now - state.lifetime, lowest_new))
         return lowest_new
 
-    async def claimable(self, rows_max: int, bytes_max: int, skip: Container[UUID] = (), least: int = 1) -> Head:
+    async def claimable(self, rows_max: int, bytes_max: int, skip: Container[MessageId] = (), least: int = 1) -> Head:
         """Return the first messages that are visible and have not expired, and raise the floor.
 
         Args:
@@ -339,65 +339,54 @@ class Shard:
             await self.commit([])
         return Head(found, found[-1].visible if found and (more or bytes_max <= 0) else LAST_TICK)
 
-    async def find(self, message: UUID, visible: int) -> Message | None:
+    async def find(self, message: MessageId, visible: int) -> Message | None:
         """Return a message by its id and its time of visibility; None if there is none, or if it has expired."""
         row = row_of(visible, message)
         value = await self._engine.get(self._space, self._partition, row)
         found = None if value is None else read_message(row, value)
         return found if found is not None and found.expires > self.present() else None
 
-    async def commit(self, moves: Sequence[Move]) -> None:
-        """Commit moves. Every second one of them raises the barrier, too.
+    async def commit(self, moves: Sequence[Move]) -> Sequence[Place | None]:
+        """Commit moves; return where each message is afterwards. Every second one of them raises the barrier, too.
 
         Raises:
             MessagesGoneError, BarrierError: see there; the barrier is known now.
             SpaceDroppedError: the queue was deleted or cleared.
         """
+        moving = MoveMessages(moves)
         state = self._state
-        barrier = floor = 0
         if state is not None:
-            now = lowest = self._present()
-            for _, after in moves:
-                if after is not None and after.visible < lowest:
-                    lowest = after.visible
-            self._raise_floor(state, lowest)  # Now, as the commit may raise the lifetime.
+            now = self._present()
             behind = now - BARRIER_TICKS
             if behind > state.barrier + BARRIER_TICKS:
-                barrier, floor = behind, self._floor
-        scheduled = UNSCHEDULED
+                self._raise_floor(state, min(now, moving.lowest))
+                moving.barrier, moving.floor = behind, self._floor
+            elif moving.lifetime > state.lifetime:  # By the present lifetime, rows below the floor have expired.
+                self._raise_floor(state, min(now, moving.lowest))
         while True:
-            moving = MoveMessages(moves, barrier, floor, scheduled)
             try:
-                await self._commit(moving)
+                after = await self._commit(moving)
             except UnscheduledError as error:
-                scheduled = error.needed
+                moving.scheduled = error.needed
                 self._in_flight[moving] = moving.lowest  # It is about to write its rows: the floor stays below them.
                 try:
-                    await self._expirations.schedule(self._space, self._number, scheduled.due)
+                    await self._expirations.schedule(self._space, self._number, error.needed.due)
                 finally:
                     del self._in_flight[moving]
             except BarrierError:
                 self._learn(await self.state())
                 raise
             else:
-                break
+                self._learn_of(moving, after)
+                return moving.places
 
-    async def _commit(self, moving: MoveMessages) -> None:
-        if self._alone:
-            after = await self._commit_alone(moving)
-        else:
-            after = await self._engine.commit(self._space, self._partition, moving.commit())
-        self._learn_of(moving, after)
-
-    def _learn_of(self, moving: MoveMessages, after: ShardState) -> None:
-        """Take in the state after a commit, and which rows it left."""
-        self._learn(after)
-        self._left_until = max(self._left_until, moving.left_until)
-
-    async def _commit_alone(self, moving: MoveMessages) -> ShardState:
-        """Commit, and keep the floor below the rows until their outcome is known."""
-        self._in_flight[moving] = moving.lowest
+    async def _commit(self, moving: MoveMessages) -> ShardState:
+        """Commit. A shard that is alone keeps the floor below the rows until their outcome is known."""
         commit = moving.commit()
+        if not self._alone:
+            return await self._engine.commit(self._space, self._partition, commit)
+        in_flight = self._in_flight
+        in_flight[moving] = moving.lowest
         try:
             after = await self._engine.commit(self._space, self._partition, commit)
         except asyncio.CancelledError:
@@ -407,13 +396,18 @@ class Shard:
             raise
         except EngineError:
             self._doubt()
-            del self._in_flight[moving]
+            del in_flight[moving]
             raise
         except BaseException:
-            del self._in_flight[moving]
+            del in_flight[moving]
             raise
-        del self._in_flight[moving]
+        del in_flight[moving]
         return after
+
+    def _learn_of(self, moving: MoveMessages, after: ShardState) -> None:
+        """Take in the state after a commit, and which rows it left."""
+        self._learn(after)
+        self._left_until = max(self._left_until, moving.left_until)
 
     async def _settle(self, moving: MoveMessages, rows: Sequence[str]) -> None:
         """Wait for the outcome of a commit whose caller has gone: a commit that names its rows waits for it."""

@@ -5,7 +5,6 @@ Parameters are checked before the queue is looked up, and the form of a pop rece
 
 import re
 from collections.abc import Mapping
-from uuid import UUID
 
 from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError
@@ -13,7 +12,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import finish
 from lazulite.queue import limits
 from lazulite.queue.call import Call
-from lazulite.queue.model.message import Receipt, SentReceipt, read_receipt, write_receipt
+from lazulite.queue.model.message import MessageId, Receipt, SentReceipt, read_id, read_receipt, write_receipt
 from lazulite.queue.payload import usual_text, write_got, write_peeked, write_put
 from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE, PUT_CONTENT_SINCE
 from lazulite.service.parameters import invalid, read_number, require
@@ -203,7 +202,7 @@ def _require_receipt(keys: Keys) -> None:
     require({"popreceipt": keys[1]}, "popreceipt")
 
 
-async def _addressed(call: Call, keys: Keys) -> tuple[UUID, Receipt]:
+async def _addressed(call: Call, keys: Keys) -> tuple[MessageId, Receipt]:
     """Return the id of a message and its pop receipt; no text but a GUID is the id of a message.
 
     Raises:
@@ -215,7 +214,7 @@ async def _addressed(call: Call, keys: Keys) -> tuple[UUID, Receipt]:
         await catalog.require(call.account, name)
     receipt = receipt_of(receipt_text)
     try:
-        message = UUID(identity)
+        message = read_id(identity)
     except ValueError:
         raise ServiceError("MessageNotFound") from None
     return message, receipt.of(message)
