@@ -36,10 +36,12 @@ SPACE_MAX = 2**63 - 2
 INDEX_START = (1 << 63).to_bytes(SPACE_BYTES, "big")
 """The bound above every key of a row, and below the indexes of keys."""
 
+LISTED_START = LISTED.to_bytes(SPACE_BYTES, "big")
+"""The bound below every key of a space that has an index of keys, up to `INDEX_START`."""
+
 META_PREFIX = b"\xff" * SPACE_BYTES
 """The prefix of the keys of the store's metadata."""
 
-_LISTED_START = LISTED.to_bytes(SPACE_BYTES, "big")
 _INDEX_BIT = INDEX_START[0]
 _END = b"\x00"
 _ESCAPED_NUL = b"\x00\xff"
@@ -62,7 +64,7 @@ def space_end(space: int) -> bytes:
 
 def is_listed(key: bytes) -> bool:
     """Tell whether a row's key, or the prefix of a space, is of a space that has an index of keys."""
-    return _LISTED_START <= key < INDEX_START
+    return LISTED_START <= key < INDEX_START
 
 
 def index_key(key: bytes) -> bytes:
@@ -97,6 +99,8 @@ def encode_keys(space: int, partition: str, rows: Sequence[str]) -> list[bytes]:
     if len(rows) == 1:
         return [encode_key(space, partition, rows[0])]
     prefix = partition_prefix(space, partition)
+    if "".join(rows).isascii():
+        return [prefix + row.encode() for row in rows]
     return [prefix + encode_text(row) for row in rows]
 
 

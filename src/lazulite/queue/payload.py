@@ -15,15 +15,13 @@ from lazulite.queue.model.message import Message, write_id, write_receipt
 from lazulite.queue.versions import DEQUEUE_COUNT_SINCE, LIST_WITHOUT_URL_SINCE, LONG_TEXT_SINCE
 
 _ELEMENTS_MAX = 16
-_USUAL_BODY = re.compile(
+_USUAL_OPENING = re.compile(
     rb"""(?:\xef\xbb\xbf)?(?>(?:<\?xml\ version=(?:"1.0"|'1.0')(?>(?:\ encoding=(?:"(?i:utf-8)"|'(?i:utf-8)'))?)
-    (?>(?:\ standalone=(?:"yes"|'yes'))?)\ ?\?>[ \t\r\n]*+)?)<QueueMessage>[ \t\r\n]*+
-    <MessageText>([\t\n\x20-\x25\x27-\x3b\x3d-\x7e]*+
-    (?>(?:&(?:lt|gt|quot|apos|amp);[\t\n\x20-\x25\x27-\x3b\x3d-\x7e]*+)*))</MessageText>
-    [ \t\r\n]*+</QueueMessage>[ \t\r\n]*+""",
+    (?>(?:\ standalone=(?:"yes"|'yes'))?)\ ?\?>[ \t\r\n]*+)?)<QueueMessage>[ \t\r\n]*+<MessageText>""",
     re.VERBOSE,
 )
-"""The bodies of usual clients with a text in ASCII."""
+_USUAL_CLOSING = re.compile(rb"</MessageText>[ \t\r\n]*+</QueueMessage>[ \t\r\n]*+")
+"""What stands before and behind the texts of usual clients."""
 _USUAL_BYTES_MAX = 32 * 1024
 _ESCAPES = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"), (b"&amp;", b"&"))
 """In this order, so that nothing is unescaped twice."""
@@ -35,11 +33,16 @@ _NO_TEXT = b"<MessageText /></QueueMessage>"
 
 def usual_text(body: bytes, version: str) -> bytes | None:
     """Return the text of a message from a body as clients write it; None: `read_text` has to read it."""
-    usual = _USUAL_BODY.fullmatch(body) if len(body) <= _USUAL_BYTES_MAX else None
-    if usual is None or b"]]>" in body:
+    if len(body) > _USUAL_BYTES_MAX:
         return None
-    text = usual[1]
-    if b"&" in text:
+    opening, end = _USUAL_OPENING.match(body), body.rfind(b"</MessageText>")
+    if opening is None or _USUAL_CLOSING.fullmatch(body, max(0, end)) is None:
+        return None
+    text = body[opening.end() : end]
+    if marks := text.translate(None, _PLAIN):
+        escapes_count = sum([text.count(escape) for escape, _ in _ESCAPES])
+        if marks.translate(None, b"&>") or marks.count(b"&") > escapes_count or b"]]>" in text:
+            return None
         for escape, character in _ESCAPES:
             text = text.replace(escape, character)
     return text if len(text) <= _most(version) else None

@@ -146,10 +146,11 @@ class OpenDatabase:
 
     def latest_of(self, keys: Sequence[bytes]) -> list[bytes | None] | None:
         """Return the latest values of keys; None if they are too large to be read in one step."""
-        latest, left_bytes = self.latest, self._settings.read_bytes_max
+        first, second = self.group_commit.pending_changes()
+        get, left_bytes = self.get, self._settings.read_bytes_max
         found: list[bytes | None] = []
-        for key in keys:
-            value = latest(key)
+        for key in keys:  # As `latest` does, without a call for each key.
+            value = first[key] if key in first else second[key] if key in second else get(key)
             found.append(value)
             if value is not None:
                 left_bytes -= len(value)
@@ -281,7 +282,7 @@ class DatabaseLifecycle:
             EngineUnavailableError: there is none, it has failed, or it is closing.
         """
         database = self.opened()
-        if self.closing:
+        if self._closing.is_set():
             raise EngineUnavailableError("the store is closing")
         database.check_writable()
         return database

@@ -231,10 +231,10 @@ class RocksEngine:
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """Commit rows of one partition, see `Engine.commit`."""
         keys = encode_keys(space, partition, commit.rows)
-        group_commit = self._lifecycle.opened().group_commit
-        if group_commit.full:
-            await group_commit.wait_for_room()
         database = self._lifecycle.writable()
+        if database.group_commit.full:
+            await database.group_commit.wait_for_room()
+            database = self._lifecycle.writable()
         current = database.latest_of(keys)
         if current is None:
             result, durable = await self._read_and_join(database, space, commit, keys)

@@ -39,7 +39,7 @@ the type says nothing, and `engine_error` is the one place that reads the text.
 import asyncio
 import os
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from enum import Enum, auto
 from functools import partial
@@ -57,6 +57,10 @@ T = TypeVar("T")
 
 KeyChange = tuple[bytes, bytes | None, bytes | None]
 """A key, its old value and its new one; None: absent."""
+
+GroupChanges = Mapping[bytes, bytes | None]
+"""New values by key; None: absent."""
+_NO_CHANGES: GroupChanges = {}
 
 Bounds = tuple[bytes, bytes]
 """The first key of a range, and the bound above its last."""
@@ -247,10 +251,9 @@ def changes_by_key(
     if len(rows) == 1 and len(changes) == 1:  # The common case, without a dictionary.
         [(row, value)] = changes.items()
         return [(keys[0], current[0], value)] if row == rows[0] else None
-    found = dict(zip(rows, zip(keys, current, strict=True), strict=True))
-    if not changes.keys() <= found.keys():
-        return None
-    return [(*found[row], value) for row, value in changes.items()]
+    named = zip(rows, keys, current, strict=True)
+    found = {row: (key, before, changes[row]) for row, key, before in named if row in changes}
+    return list(found.values()) if len(found) == len(changes) else None
 
 
 class ReadAhead:
@@ -331,10 +334,17 @@ class GroupCommit:
 
     def latest(self, key: bytes) -> bytes | Unchanged | None:
         """Return a key's latest value where the database may not hold it yet, else UNCHANGED."""
-        value: bytes | Unchanged | None = self._open.changes.get(key, UNCHANGED)
-        if value is UNCHANGED and self._flushing is not None:
-            value = self._flushing.changes.get(key, UNCHANGED)
-        return value
+        for changes in self.pending_changes():
+            if key in changes:
+                return changes[key]
+        return UNCHANGED
+
+    def pending_changes(self) -> tuple[GroupChanges, GroupChanges]:
+        """Return the changes of the open group, and those of the flushing one.
+
+        The latest value of a key is in the first of them that has the key, else in the database.
+        """
+        return self._open.changes, _NO_CHANGES if self._flushing is None else self._flushing.changes
 
     @contextmanager
     def read_ahead(self) -> Iterator[ReadAhead]:
