@@ -37,7 +37,7 @@ NOT_IN_CHECK = {
     ),
     "pytest in pytest": ("test_tiers.py",),
     "pages and names, which parse all files": ("test_docs_errors.py", "test_words.py"),
-    "large data": ("service/test_large_bodies.py",),
+    "large data": ("service/test_large_bodies.py", "traffic/test_memory.py"),
     "campaigns and benchmarks, in small": (
         *("torture", "fuzz", "test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
         "test_benchmarks_worker_cpu.py",

@@ -1,0 +1,191 @@
+"""The meter: sums are exact, times are right, and memory is bounded."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite.traffic import meter as meter_module
+from lazulite.traffic.counters import MINUTES, READ, REQUESTS, SCANNED, WRITTEN
+from lazulite.traffic.meter import (
+    HALF_LIFE_SECONDS,
+    Meter,
+    Resource,
+    ResourceTraffic,
+    shortened,
+)
+
+START = 1_700_000_040.0
+"""The first second of a minute."""
+ORDERS = Resource("a", "table", "Orders")
+GET, PUT = (1, 0, 0, 0, 100, 1, 0), (0, 0, 1, 200, 0, 1, 0)
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(name="time")
+def _time() -> Time:
+    return Time()
+
+
+def known(meter: Meter, resource: Resource = ORDERS) -> ResourceTraffic:
+    found = meter.traffic(resource)
+    assert found is not None
+    return found
+
+
+def minutes(traffic: ResourceTraffic, counter: int) -> dict[int, float]:
+    """Return a counter by minutes since the start."""
+    found: Counter[int] = Counter()
+    for each in traffic.ranges.ranges:
+        for column, counts in each.history.rings[0].cells():
+            found[column - int(START // MINUTES.seconds)] += int(counts[counter])
+    return {column: count for column, count in found.items() if count}
+
+
+NOTES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.text("xyz", max_size=3), st.sampled_from([GET, PUT]), st.integers(0, 200))
+)
+
+
+@given(NOTES)
+@settings(deadline=None)
+def test_sums_are_exact(notes: list[tuple[str, str, tuple[int, ...], int]]) -> None:
+    time = Time()
+    meter = Meter(time)
+    expected: dict[tuple[str, int], Counter[int]] = {}
+    for name, key, counts, seconds in notes:
+        time.now += seconds
+        meter.note(Resource("a", "table", name), key, counts)
+        for index, count in enumerate(counts):
+            expected.setdefault((name, index), Counter())[int((time.now - START) // 60)] += count
+    for (name, index), by_minute in expected.items():
+        traffic = known(meter, Resource("a", "table", name))
+        assert traffic.totals[index] == by_minute.total()
+        # A note within a second of an earlier one counts for the minute of that one.
+        assert abs(sum(minutes(traffic, index).values()) - by_minute.total()) < 1 or time.now - START > 6 * 3600
+
+
+def test_a_request_counts_for_its_minute(time: Time) -> None:
+    meter = Meter(time)
+    meter.note(ORDERS, "p", GET)
+    time.now += 3600
+    meter.note(ORDERS, "p", GET)
+    meter.note(ORDERS, "p", PUT)
+    time.now += 120
+    meter.note(ORDERS, "p", GET)
+    assert minutes(known(meter), READ) == {0: 1, 60: 1, 62: 1}
+    assert minutes(known(meter), WRITTEN) == {60: 1}
+    assert known(meter).hitters.lower("p") > 0
+
+
+def test_older_traffic_counts_less(time: Time) -> None:
+    meter = Meter(time)
+    for _ in range(100):
+        meter.note(ORDERS, "old", GET)
+    time.now += HALF_LIFE_SECONDS
+    for _ in range(50):
+        meter.note(ORDERS, "new", GET)
+    hitters = known(meter).hitters
+    assert hitters.lower("old") == pytest.approx(hitters.lower("new"))
+    assert hitters.lower("new") / meter.weight() == pytest.approx(50)
+
+
+@pytest.mark.parametrize("half_lives", [10, 1_000, 1_000_000])
+def test_a_weight_stays_finite(time: Time, half_lives: int) -> None:
+    meter = Meter(time)
+    meter.note(ORDERS, "p", GET)
+    time.now += HALF_LIFE_SECONDS * half_lives
+    meter.note(ORDERS, "p", GET)
+    assert known(meter).hitters.lower("p") / meter.weight() == pytest.approx(1, rel=0.01)
+    assert meter.weight() < 2.0**300
+
+
+def test_a_clock_that_goes_back_loses_nothing(time: Time) -> None:
+    meter = Meter(time)
+    meter.note(ORDERS, "p", GET)
+    time.now -= 7200
+    meter.note(ORDERS, "p", GET)
+    assert known(meter).totals[READ] == 2
+    assert sum(minutes(known(meter), READ).values()) == 2
+
+
+def test_a_hot_range_is_divided_and_its_partition_is_named(time: Time) -> None:
+    meter = Meter(time)
+    for number in range(20_000):
+        meter.note(ORDERS, f"{number % 500:03d}", GET)
+        time.now += 0.01
+    ranges = known(meter).ranges
+    assert len(ranges) > 50
+    loads = sorted(each.load for each in ranges.ranges)
+    assert loads[-1] < 20 * loads[len(loads) // 2]
+    for _ in range(10_000):
+        meter.note(ORDERS, "250", GET)
+        time.now += 0.01
+    (first, _), *_ = known(meter).hitters.top(1)
+    assert first == "250"
+    hottest = max(known(meter).ranges.ranges, key=lambda each: each.load)
+    assert hottest.start <= "250"
+
+
+def test_a_scan_is_spread_over_its_ranges(time: Time) -> None:
+    meter = Meter(time)
+    traffic = meter._traffic(ORDERS)
+    traffic.ranges.divide("m")
+    meter.note(ORDERS, ("a", "z"), (0, 10, 0, 0, 0, 1, 0))
+    meter.note_query(ORDERS, "scan", 10, 1)
+    reads = [next(iter(each.history.rings[0].cells()))[1][SCANNED] for each in known(meter).ranges.ranges]
+    assert reads == [5, 5]
+    assert len(known(meter).hitters) == 0, "a scan is no partition's"
+    assert known(meter).queries["scan"].scanned == pytest.approx(10)
+    assert known(meter).queries["scan"].pages == pytest.approx(1)
+
+
+def test_the_order_of_writes_is_known(time: Time) -> None:
+    meter = Meter(time)
+    for number in range(100):
+        meter.note(ORDERS, f"{number:03d}", PUT)
+    order = known(meter).order
+    assert (order.written, order.above, order.rises, order.falls) == (100, 100, 99, 0)
+    assert order.below == 1
+    for number in range(100):
+        meter.note(ORDERS, f"-{99 - number:03d}", PUT)
+    order = known(meter).order
+    assert (order.written, order.above, order.below, order.falls) == (200, 100, 101, 100)
+
+
+def test_a_refusal_is_counted(time: Time) -> None:
+    meter = Meter(time)
+    meter.note(ORDERS, "p", (0, 0, 0, 0, 0, 1, 1))
+    assert known(meter).totals == [0, 0, 0, 0, 0, 1, 1]
+
+
+def test_the_busiest_resources_are_first_and_the_others_are_forgotten(
+    time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meter_module, "RESOURCES_MAX", 20)
+    meter = Meter(time)
+    for number in range(200):
+        for _ in range(5 if number == 3 else 1):
+            meter.note(Resource("a", "table", f"T{number}"), "p", GET)
+        meter.flush()
+    found = meter.resources()
+    assert len(found) <= 20
+    assert found[0].name == "T3"
+    kept = sum(known(meter, each).totals[REQUESTS] for each in found)
+    assert kept + meter.forgotten[REQUESTS] == 204
+
+
+def test_a_long_key_is_shortened_and_stays_different() -> None:
+    assert shortened("k" * 64) == "k" * 64
+    one, other = shortened("k" * 512), shortened("k" * 511)
+    assert one != other
+    assert len(one) == len(other) == 64
+    assert shortened("\ud800" * 100) != shortened("\ud801" * 100)
