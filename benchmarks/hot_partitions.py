@@ -26,7 +26,7 @@ from benchmarks.processes import Server
 from benchmarks.subjects import LAZULITE, free_port, start
 from benchmarks.workload import NUMBERS_PER_RUN, Limits
 
-COUNTED = ("overtaken_rows",)
+COUNTED = ("overtaken_rows", "forwarded_rows")
 _COUNTER = re.compile(r"^lazulite_(\w+)_total (\S+)$", re.MULTILINE)
 
 
@@ -34,6 +34,7 @@ class Service(NamedTuple):
     """Processes on one database."""
 
     server: Server
+    store: Server
     metrics_port: int
 
     def counters(self) -> dict[str, float]:
@@ -41,12 +42,20 @@ class Service(NamedTuple):
         with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as page:
             return {name: float(value) for name, value in _COUNTER.findall(page.read().decode())}
 
+    def cpu_seconds(self) -> tuple[float, float]:
+        """Return the processor time of the processes so far, and that of the database."""
+        return self.server.cpu_seconds() or 0.0, self.store.cpu_seconds() or 0.0
+
 
 class Found(NamedTuple):
     """What one round found."""
 
     per_second: float
     p99_ms: float
+    cpu_us: float
+    """Processor time of the service's processes for each row."""
+    store_cpu_us: float
+    """That of the database."""
     counted: dict[str, float]
     """Of each counter, how much it grew for each row that was written."""
 
@@ -59,32 +68,35 @@ def serving(postgres: PostgresServer, processes: int) -> Iterator[Service]:
     with start(LAZULITE, *map(str, options), pin=False, engine=postgres.dsn(postgres.create_database())) as server:
         status, body = exchange(server.port, Catalogue(server.host, 0).create())
         assert status == 201, body
-        yield Service(server, port)
+        yield Service(server._replace(tree=True), Server(0, postgres.pid, tree=True), port)
 
 
 def measured(service: Service, connections: int, partitions: int, seconds: float, number: int) -> Found:
     """Insert for some seconds; raise an error if one request failed."""
     workload = Catalogue(service.server.host, 0).insert(connections, partitions)
-    before = service.counters()
+    before, began = service.counters(), service.cpu_seconds()
     found = run_asyncio(workload, service.server.port, number * NUMBERS_PER_RUN, Limits(seconds, 10**8))
-    after = service.counters()
+    after, ended = service.counters(), service.cpu_seconds()
     if found.errors:
         raise SystemExit(f"{found.errors} of {found.requests} requests failed")
     grown = {name: (after.get(name, 0) - before.get(name, 0)) / found.requests for name in COUNTED}
-    return Found(found.requests / found.seconds, found.p99_ms, grown)
+    cpu_us, store_cpu_us = ((end - begin) * 1e6 / found.requests for begin, end in zip(began, ended, strict=True))
+    return Found(found.requests / found.seconds, found.p99_ms, cpu_us, store_cpu_us, grown)
 
 
 def table(rounds: dict[int, list[Found]]) -> Iterator[str]:
     """Yield the lines of a table: a row for each count of processes, by its median rounds."""
-    yield "| processes | rows/s | × first | p99 ms | rows sent per row written |"
-    yield "|---|---|---|---|---|"
+    yield "| processes | rows/s | × first | p99 ms | rows sent per row | forwarded | CPU µs per row | database's |"
+    yield "|---|---|---|---|---|---|---|---|"
     first = 0.0
     for processes, found in rounds.items():
         rate = median(each.per_second for each in found)
         first = first or rate
-        overtaken = median(each.counted["overtaken_rows"] for each in found)
+        overtaken, forwarded = (median(each.counted[name] for each in found) for name in COUNTED)
         p99_ms = median(each.p99_ms for each in found)
-        yield f"| {processes} | {rate:,.0f} | {rate / first:.2f} | {p99_ms:.0f} | {1 + overtaken:.2f} |"
+        shares = f"{rate / first:.2f} | {p99_ms:.0f} | {1 + overtaken:.2f} | {forwarded:.0%}"
+        cpu = [median(times) for times in zip(*((each.cpu_us, each.store_cpu_us) for each in found), strict=True)]
+        yield f"| {processes} | {rate:,.0f} | {shares} | {cpu[0]:.0f} | {cpu[1]:.0f} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

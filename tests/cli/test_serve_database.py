@@ -2,12 +2,19 @@
 
 import os
 import re
+import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from azure.core.exceptions import AzureError
@@ -17,7 +24,7 @@ from lazulite.app import clock as app_clock
 from lazulite.cli import main
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.settings.config import DEVELOPMENT_OFF
-from tests.postgres.server import Postgres, PostgresServer, shared
+from tests.postgres.server import Postgres, PostgresServer, shared, until
 from tests.server_process import FREE_PORTS, SECONDS_MAX, ServerProcess, running
 
 from .test_serve import get, lazulite, table_names
@@ -294,3 +301,49 @@ def test_the_database_client_is_imported_only_when_used() -> None:
     script = f"import sys, {modules}; print('asyncpg' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def forwarded(page: str) -> float:
+    """The rows that one worker has had another one commit, by a page of metrics."""
+    with urlopen(page, timeout=SECONDS_MAX) as response:
+        [found] = re.findall(r"^lazulite_forwarded_rows_total (\S+)$", response.read().decode(), re.MULTILINE) or ["0"]
+        return float(found)
+
+
+def test_workers_commit_for_each_other_to_a_hot_partition(dsn: str, tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    flags = ("--silent", "--engine", dsn, "--workers", "3", "--metrics-port", "0")
+    written: list[str] = []
+    over = threading.Event()
+
+    def write(connection_string: str, number: int) -> None:
+        with TableServiceClient.from_connection_string(connection_string) as client:
+            hot = client.get_table_client("hot")
+            for at in count():
+                if over.is_set():
+                    return
+                with suppress(AzureError):  # A worker is killed.
+                    hot.upsert_entity({"PartitionKey": "p", "RowKey": f"{number} {at}"})
+                    written.append(f"{number} {at}")
+
+    with running(*flags, lines=3, TMPDIR=str(temporary)) as server, ThreadPoolExecutor(12) as threads:
+        connection_string, page = server.lines[1].strip(), server.lines[2].removeprefix("metrics: ").strip()
+        with TableServiceClient.from_connection_string(connection_string) as client:
+            client.create_table("hot")
+        writers = [threads.submit(write, connection_string, number) for number in range(12)]
+        try:
+            until(lambda: forwarded(page) > 0, "a commit to be forwarded")
+            os.kill(children(server.process.pid)[0], signal.SIGKILL)
+            reached = len(written) + 100
+            until(lambda: len(written) > reached, "the writers to go on")
+        finally:
+            over.set()
+        for writer in writers:
+            writer.result()
+        with TableServiceClient.from_connection_string(connection_string) as client:
+            found = {entity["RowKey"] for entity in client.get_table_client("hot").list_entities()}
+        assert found >= set(written)
+        assert stat.S_IMODE(next(temporary.iterdir()).stat().st_mode) == 0o700
+        assert server.stop()[0] == 0
+    assert list(temporary.iterdir()) == []

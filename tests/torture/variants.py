@@ -2,11 +2,13 @@
 
 import asyncio
 import itertools
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from lazulite.app import services, worker, worker_supervisor
@@ -14,6 +16,7 @@ from lazulite.blob.requests.call import Context
 from lazulite.cli import main
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.content.files import FileWriter
+from lazulite.engine.postgres.contention import Contention
 from lazulite.engine.postgres.contents import statements
 from lazulite.engine.postgres.contents.store import RowWriter
 from lazulite.engine.postgres.settings import PostgresSettings
@@ -52,6 +55,15 @@ def slow_syncs() -> None:
 def scripts() -> None:
     """Write to a database by scripts, as on Citus; with a stepping clock."""
     vars(database_settings)["PostgresSettings"] = partial(PostgresSettings, scripts=True)
+    stepping_clock.install()
+
+
+def peers() -> None:
+    """Forward each commit to a database to its owner, found beside the clocks; with a stepping clock."""
+    directory = Path(os.environ[stepping_clock.VARIABLE]).parent / "peers"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    vars(database_settings)["PostgresSettings"] = partial(vars(database_settings)["PostgresSettings"], peers=directory)
+    Contention.is_contended = lambda *_: True  # type: ignore[method-assign]
     stepping_clock.install()
 
 
@@ -119,6 +131,7 @@ VARIANTS: dict[str, Callable[[], None]] = {
     "stepping_clock": stepping_clock.install,
     "slow_syncs": slow_syncs,
     "scripts": scripts,
+    "peers": peers,
     "hasty_sweeps": hasty_sweeps,
     "in_workers": in_workers,
     "busy_maintenance": busy_maintenance,

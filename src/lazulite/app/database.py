@@ -10,6 +10,7 @@ from lazulite.engine.contract import Clock, EngineError, StoreUnusableError
 from lazulite.engine.postgres import schema
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.remote.codec import Codec
 from lazulite.protocol.clock import system_clock
 from lazulite.server import lifecycle
 
@@ -18,7 +19,12 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def open_database(
-    settings: PostgresSettings, report: Callable[[str], None], clock: Clock = system_clock, *, must_exist: bool = False
+    settings: PostgresSettings,
+    report: Callable[[str], None],
+    clock: Clock = system_clock,
+    *,
+    must_exist: bool = False,
+    codec: Codec | None = None,
 ) -> AsyncIterator[PostgresEngine]:
     """Yield an engine that is connected and has its tables.
 
@@ -26,12 +32,13 @@ async def open_database(
         settings: of the database.
         report: takes a line for people about each of its settings that endanger data.
         clock: for what is written.
+        codec: encodes commits for other processes.
         must_exist: whether to reject a database without tables of Lazulite instead of making them.
 
     Raises:
         EngineError: the database cannot be reached, or is none of this version. The text has its name.
     """
-    engine = PostgresEngine(settings, clock, report=report)
+    engine = PostgresEngine(settings, clock, report=report, codec=codec)
     try:
         try:
             if must_exist and not await schema.has_tables(settings):

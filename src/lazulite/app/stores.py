@@ -27,6 +27,7 @@ from lazulite.app.clock import (
     timestamp_clock,
 )
 from lazulite.app.commands import CHECKPOINT
+from lazulite.app.registry import CODEC
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import LOOK_SECONDS, AccountRow, AccountWatch
@@ -256,7 +257,7 @@ def location_accounts(location: Path | None, accounts: Mapping[str, Account]) ->
 async def _database_store(settings: Settings, database: PostgresSettings, clock: Clock) -> AsyncIterator[Store]:
     from lazulite.app.database import open_database  # noqa: PLC0415 - the import of an unused client would slow the start
 
-    async with open_database(database, report, timestamp_clock(settings, clock)) as engine:
+    async with open_database(database, report, timestamp_clock(settings, clock), codec=CODEC) as engine:
         if not settings.accept_clock_jump:
             check_database_time(engine.name, await engine.unix_seconds())
         await reject_unfinished(engine, engine.name)

@@ -7,11 +7,13 @@ opens a database itself; then the primary only checks, before it starts the work
 import asyncio
 import os
 import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from socket import socket
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from lazulite.app import worker
@@ -50,6 +52,13 @@ async def serve_by_workers(
         settings: of the process.
         announce: called with the store, the ports of each service and the port for metrics, once requests are accepted.
     """
+    with _peers(settings) as joined:
+        await _serve_by_workers(joined, announce)
+
+
+async def _serve_by_workers(
+    settings: Settings, announce: Callable[[Store, Mapping[str, Ports], int | None], None]
+) -> None:
     certificate = certificate_of(settings)
     lock = new_lock()
     metrics, worker_metrics = new_metrics(settings), WorkerMetrics(settings.workers)
@@ -82,13 +91,30 @@ async def serve_by_workers(
         os.close(lock)
 
 
+@contextmanager
+def _peers(settings: Settings) -> Iterator[Settings]:
+    """Yield the settings; with a database, its processes find one another in a directory from then on."""
+    if settings.database is None:
+        yield settings
+        return
+    try:
+        directory = TemporaryDirectory(prefix="lazulite-", ignore_cleanup_errors=True)  # Closed to other users.
+    except OSError as error:
+        report(f"workers do not commit for each other: no temporary directory: {error.strerror}")
+        yield settings
+        return
+    with directory as path:
+        yield replace(settings, database=replace(settings.database, peers=Path(path)))
+
+
 @asynccontextmanager
 async def _behind(
     settings: Settings, flush_observer: FlushObserver | None = None
 ) -> AsyncIterator[tuple[Store, Attach]]:
     """Yield the store, and the function that connects a worker to it; `flush_observer` is called with each flush."""
     if settings.database is not None:
-        async with open_store(replace(settings, control_socket=None)) as store:
+        alone = replace(settings, control_socket=None, database=replace(settings.database, peers=None))
+        async with open_store(alone) as store:
             pass
         async with open_channel(settings) as channel:
             yield replace(store, channel=channel), _close

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Self
 
-from lazulite.engine.commit import ABSENT, Commit, Decision, Values
+from lazulite.engine.commit import ABSENT, Commit, CommitProcedure, Decision, Values
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
+from lazulite.engine.remote.codec import Codec
 
 SPACE = 1
 WRITERS = 8
@@ -23,7 +24,11 @@ def insert(rows: Sequence[str]) -> Commit[int]:
         assert set(current) == {None}, "a commit with an unknown outcome was repeated"
         return Decision(dict.fromkeys(rows, b"%d" % stamp), stamp)
 
-    return Commit(rows, decide, (lambda _: [ABSENT]) if len(rows) == 1 else None)
+    return Commit(rows, decide, (lambda _: [ABSENT]) if len(rows) == 1 else None, procedure=INSERT, argument=rows)
+
+
+INSERT: CommitProcedure[int] = CommitProcedure("insert", list, insert)
+CODEC = Codec([INSERT])
 
 
 class Load:

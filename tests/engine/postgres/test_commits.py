@@ -147,7 +147,7 @@ async def test_locked_commit_excludes_other_processes(engine: PostgresEngine) ->
         return None, True
 
     io = (await engine._ensure_started()).partitions._io
-    assert await io.apply_locked(PartitionRead(PartitionAddress(1, b"p", None), [b"r", b"s"]), decide)
+    assert await io.apply_locked(PartitionAddress(1, b"p", None), lambda: [b"r", b"s"], decide)
     assert readings == [{b"r": b"x"}]
 
 
@@ -320,6 +320,6 @@ async def test_locked_commit_that_the_database_undid_is_not_done(engine: Postgre
     def undone(state: PartitionState) -> tuple[PartitionChange | None, bool]:
         raise asyncpg.SerializationError
 
-    request = PartitionRead(PartitionAddress(1, b"p", None), [b"r"])
-    assert not await io.apply_locked(request, undone)
-    assert await io.apply_locked(request, lambda _: (None, True))
+    place = PartitionAddress(1, b"p", None)
+    assert not await io.apply_locked(place, lambda: [b"r"], undone)
+    assert await io.apply_locked(place, lambda: [b"r"], lambda _: (None, True))

@@ -24,6 +24,12 @@ PROCESSES: Mapping[int, Program] = {
     -3: ("tests.torture.variants", "scripts"),
 }
 """By how many seconds each process's clock is wrong: what it runs."""
+FORWARDING: Mapping[int, Program] = {
+    0: ("tests.torture.variants", "peers"),
+    2: ("tests.torture.variants", "peers"),
+    -3: ("tests.torture.mutations", "scripts+peers"),
+}
+"""The same, but each commit is made by the owner of its partition."""
 CRASHES = 0.5
 """The share of rounds after which the database crashes."""
 

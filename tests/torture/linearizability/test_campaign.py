@@ -10,7 +10,7 @@ from tests.torture.campaign import Budget, mutation_cases
 
 from .campaign import linearizability
 from .mutations import MUTATIONS, MUTATIONS_ON_POSTGRES
-from .on_postgres import PROCESSES, linearizability_on_postgres
+from .on_postgres import FORWARDING, PROCESSES, linearizability_on_postgres
 from .on_workers import KILLS, linearizability_on_workers
 from .worker_mutations import DETECTED_BY
 from .worker_mutations import MUTATIONS as MUTATIONS_OF_WORKERS
@@ -50,6 +50,13 @@ def test_store_in_memory_is_found(tmp_path: Path) -> None:
 
 def test_history_of_three_processes_is_linearizable(tmp_path: Path) -> None:
     report = linearizability_on_postgres(Budget(SECONDS_MAX, 2000), 1, tmp_path, round_operations=1000)
+    assert report.problems == ()
+    assert int(report.counts["operations"]) >= 2000
+    assert int(report.counts["crashes of the database"]) >= 1
+
+
+def test_history_of_processes_that_commit_for_each_other_is_linearizable(tmp_path: Path) -> None:
+    report = linearizability_on_postgres(Budget(SECONDS_MAX, 2000), 1, tmp_path, FORWARDING, round_operations=1000)
     assert report.problems == ()
     assert int(report.counts["operations"]) >= 2000
     assert int(report.counts["crashes of the database"]) >= 1

@@ -6,7 +6,7 @@ must be below.
 
 - A row that does not meet its precondition is not written; the result is None, and the caller commits it otherwise.
 - A partition whose version is not below `base`, because another process has set it, is not written either. The write is
-  sent again with a later timestamp, `_TRIES_MAX` times in all.
+  sent again with a later timestamp, `_TRIES_MAX` times in all, unless its partition's commits are bound late now.
 
 As scripts, for databases that do not take such statements: writes that wait for one node are sent together, in one
 script, of which each statement goes to one shard. A script is a transaction, so one row that does not meet its
@@ -16,12 +16,12 @@ has the result None.
 An optimistic commit is written on a precondition, without reading the row or after reading it once. Invariants: the
 value that is written is the one that the commit gives for the row as it is, because the row must meet the precondition.
 Of several commits that must read one row, one at a time is optimistic: the others would find a row that it has changed.
-No commit is optimistic while `partition_commit` commits to its partition: the write would wait for that lock, and could
-wait forever. With scripts, commits that must read their row are left to `partition_commit`, which commits them
-together.
+No commit is optimistic while `partition_commit` commits to its partition, or binds its commits late: the write would
+wait for that lock, and could wait forever. With scripts, commits that must read their row are left to
+`partition_commit`, which commits them together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -44,10 +44,10 @@ from lazulite.engine.postgres.sql_scripts import PartitionAddress, RowChange, Ro
 from lazulite.engine.postgres.sql_statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
 
 _STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
-_LINGER_SECONDS = 0.005
-"""A little longer than a statement takes on a fast disk."""
 _TRIES_MAX = 4
 """With a slow clock, a process could find versions above its timestamps forever."""
+_LINGER_SECONDS = 0.005
+"""A little longer than a statement takes on a fast disk."""
 T = TypeVar("T")
 
 
@@ -97,14 +97,22 @@ class ConditionalWrites:
             return outcomes
         versions = {row.pending.partition: row.timestamp for row in rows.values()}
         written = {record[0] for record in await self._pool.fetch(statement, *_arguments(base, versions, rows))}
+        overtaken = {partition for partition, version in versions.items() if -version not in written}
+        self._note(versions, overtaken, [row.pending.partition for row in rows.values()])
         for at, row in rows.items():
+            partition = row.pending.partition
             row.pending.tries += 1
-            advanced = -versions[row.pending.partition] in written
-            if not advanced:
-                self._contention.note_overtaken(row.pending.partition, 1)
-            if advanced or row.pending.tries >= _TRIES_MAX:
+            retried = row.pending.tries < _TRIES_MAX and not self._contention.binds_late(partition)
+            if partition not in overtaken or not retried:
                 outcomes[at] = row.decision if row.timestamp in written else None
         return outcomes
+
+    def _note(self, sent: Iterable[Partition], overtaken: Collection[Partition], rows: Sequence[Partition]) -> None:
+        for partition in sent:
+            if partition in overtaken:
+                self._contention.note_overtaken(partition, rows.count(partition))
+            else:
+                self._contention.note_written(partition)
 
 
 def _statement(precondition: Precondition) -> str:
@@ -187,7 +195,7 @@ class ScriptedWrites:
         for at, row in rows.items():
             if done:
                 outcomes[at] = row.decision
-            elif len(rows) == 1:
+            elif len(rows) == 1 or self._contention.binds_late(row.pending.partition):
                 outcomes[at] = None
             else:
                 row.pending.weight = WEIGHT_MAX // max(1, len(rows) // 4)
@@ -249,7 +257,7 @@ class OptimisticCommits:
         if precondition is not None:
             return await self._write(place, row_key, commit, precondition)
         key = place, index_key(row_key)
-        if self._scripts or key in self._read_rows or self._partitions.has(place):
+        if self._scripts or key in self._read_rows or self._partitions.claims(place):
             return None
         self._read_rows.add(key)
         try:
@@ -264,7 +272,7 @@ class OptimisticCommits:
     ) -> Decision[T] | None:
         if precondition.deletes and precondition.expects is not Expect.PRESENT:
             return None
-        if self._partitions.has(place):
+        if self._partitions.claims(place):
             return None
         return await self._writes.write(
             PendingWrite(place, index_key(row_key), long_key(row_key), commit, precondition)

@@ -15,13 +15,15 @@ and decides again.
                                             version and rows, write if the version is
                                             still that one
     the same, but another process           `partition_commit` with a lock: begin, lock      5 an attempt
-    committed since the read                the version row, read, write, commit
+    committed since the read; or many       the version row, read, write, commit
+    statements were overtaken
 
 `request_batcher` coalesces the requests of each path. With scripts (Citus, CockroachDB) it coalesces those of one node:
 writes of one row (`conditional_writes`), and changes of partitions (`partition_io`).
 
-Any number of processes share a database and know of each other only through it. Invariants beside those of
-`sql_statements`:
+Any number of processes share a database. A commit to a contended partition may be forwarded to another process of this
+machine, which makes it by these paths (see `contention` and `remote.peers`). All correctness is the database's.
+Invariants beside those of `sql_statements`:
 
 1. The writes of a commit are one transaction: a statement, a script, or a transaction that locks the version row.
    With synchronous commit on, the database makes a transaction durable before it acknowledges the transaction or shows
@@ -35,7 +37,8 @@ Any number of processes share a database and know of each other only through it.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 from lazulite.engine.commit import Commit, Needs
@@ -60,6 +63,8 @@ from lazulite.engine.postgres.scan import PageSlice, scan
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import PartitionAddress
 from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, ONE_SESSION_EACH, PLANNED_ONCE, SESSION, TIME
+from lazulite.engine.remote.codec import Codec
+from lazulite.engine.remote.peers import DeclinedError, Peer, Peers
 
 T = TypeVar("T")
 
@@ -71,10 +76,16 @@ class PostgresEngine:
         settings: how to reach the database.
         clock: the time now, for commit timestamps.
         report: receives a message for each setting of the database that can lose acknowledged writes.
+        codec: encodes commits for other processes; None: commits without a service's procedures only.
     """
 
     def __init__(
-        self, settings: PostgresSettings, clock: Clock, *, report: Callable[[str], None] = lambda _: None
+        self,
+        settings: PostgresSettings,
+        clock: Clock,
+        *,
+        report: Callable[[str], None] = lambda _: None,
+        codec: Codec | None = None,
     ) -> None:
         self._settings = settings
         self._report = report
@@ -84,6 +95,8 @@ class PostgresEngine:
         self._prepared = ""
         """What each session prepares, once there are tables."""
         self._components: Components | None = None
+        self._peers: Peers | None = None
+        self._codec = codec or Codec()
         self._starting = asyncio.Lock()
         self._closing = False
         self._calls = 0
@@ -109,6 +122,8 @@ class PostgresEngine:
                 components = await self._create_components()
                 components.periodic.start()
                 self._components = components
+                if self._settings.peers is not None:
+                    self._peers = await self._join(self._settings.peers)
         return self._components
 
     async def _create_components(self) -> Components:
@@ -134,6 +149,15 @@ class PostgresEngine:
             for warning in await components.join_cluster():
                 self._report(warning)
         return components
+
+    async def _join(self, directory: Path) -> Peers | None:
+        peers = Peers(directory, self._codec, self.commit_here, self._report)
+        try:
+            await peers.start()
+        except OSError as error:
+            self._report(f"no commits for other processes: {directory}: {error.strerror or error}")
+            return None
+        return peers
 
     async def _prepare(self, connection: Connection) -> None:
         if self._kind is not None and self._kind.has_postgres_settings:
@@ -175,20 +199,46 @@ class PostgresEngine:
     # --- writing
 
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
-        """Commit rows of one partition, see `Engine.commit`."""
+        """Commit rows of one partition, see `Engine.commit`. The owner of a contended partition may do it."""
+        with self._track_call():
+            owner = self._owner(space, partition, commit)
+            if owner is not None and commit.procedure is not None:
+                seconds = self._settings.statement_seconds
+                with suppress(DeclinedError):
+                    return await owner.commit(space, partition, commit.procedure, commit.argument, seconds)
+            return await self._commit(space, partition, commit)
+
+    def _owner(self, space: int, partition: str, commit: Commit[T]) -> Peer | None:
+        """Return the process to forward a commit to; None: it is made here."""
+        components = self._components
+        if self._peers is None or components is None or commit.procedure is None:
+            return None
+        contention = components.contention
+        if space in components.drops.closed or not contention.is_contended((space, text_index_key(partition))):
+            return None
+        owner = self._peers.owner(space, partition)
+        if owner is not None:
+            contention.note_forwarded(len(commit.rows))
+        return owner
+
+    async def commit_here(self, space: int, partition: str, commit: Commit[T]) -> T:
+        """Commit in this process, although another one may be the owner; see `commit`."""
+        with self._track_call():
+            return await self._commit(space, partition, commit)
+
+    async def _commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         partition_key = encode_text(partition)
         place = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
-        with self._track_call():
-            components = self._components or await self._ensure_started()
-            if space in components.drops.closed:
-                raise SpaceDroppedError(f"space {space} was dropped")
-            decision = await components.optimistic.commit(place, commit)
-            if decision is not None:
-                return decision.result
-            result = await components.partitions.commit(place, commit)
-            if isinstance(result, Needs):
-                return await commit_prepared(self, space, partition, commit, result)
-            return result
+        components = self._components or await self._ensure_started()
+        if space in components.drops.closed:
+            raise SpaceDroppedError(f"space {space} was dropped")
+        decision = await components.optimistic.commit(place, commit)
+        if decision is not None:
+            return decision.result
+        result = await components.partitions.commit(place, commit)
+        if isinstance(result, Needs):
+            return await commit_prepared(self, space, partition, commit, result)
+        return result
 
     async def drop(self, space: int) -> None:
         """Drop a space, see `Engine.drop`."""
@@ -255,8 +305,12 @@ class PostgresEngine:
     async def close(self) -> None:
         """Close the store, see `Engine.close`. Commits are rejected from now on; those in flight are answered first."""
         self._closing = True
+        if self._peers is not None:
+            self._peers.leave()
         if self._calls:
             await self._idle.wait()
+        if self._peers is not None:
+            await self._peers.close()
         async with self._starting:  # Or components that start now would never be closed.
             components = self._components
         if components is not None:

@@ -3,7 +3,8 @@
 The commits that wait for a partition are decided in their order of arrival, each on the values that the ones before it
 leave. The result is written if the partition's version is still the one that was read with the rows. If it is not,
 another process has committed meanwhile, and everything is read and decided again. The second attempt locks the version
-row first: a process that writes without reading would otherwise always be faster.
+row first: a process that writes without reading would otherwise always be faster. Where commits are bound late (see
+`contention`), the first attempt does so, and takes the commits that wait only then.
 
 Commits are decided without a read if the partition's version and their kept row are known since the last commit,
 and their preconditions tell what other rows begin with. The statement that writes checks the version and
@@ -114,6 +115,25 @@ class _PendingCommit:
         return [self.keys[row] for row in self.commit.rows]
 
 
+class _Batch:
+    """Commits of a partition that are made together. Which commits these are is decided when they are taken."""
+
+    def __init__(self, waiting: list[_PendingCommit]) -> None:
+        self._waiting = waiting
+        self._taken: Sequence[_PendingCommit] = ()
+
+    def take(self) -> Sequence[_PendingCommit]:
+        """Return its commits, which wait no more."""
+        if not self._taken:
+            self._taken = _next_batch(self._waiting)
+            del self._waiting[: len(self._taken)]
+        return self._taken
+
+    def row_keys(self) -> list[bytes]:
+        """Return the index keys of the rows of its commits."""
+        return list({key for commit in self.take() for key in commit.keys.values()})
+
+
 class PartitionCommits:
     """Commits that must read their rows.
 
@@ -122,7 +142,7 @@ class PartitionCommits:
         timestamps: commit timestamps of this process.
         conditional: the writes that need no read.
         locks: partitions that a statement is changing; a partition is locked by one of the two kinds of commits.
-        contention: is told of rows that were overtaken.
+        contention: the partitions whose commits are bound late.
         seconds_max: how long a commit is attempted while other processes commit in between.
     """
 
@@ -145,9 +165,9 @@ class PartitionCommits:
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept = KeptRowCache()
 
-    def has(self, place: PartitionAddress) -> bool:
-        """Return whether commits of a partition are waiting or in flight."""
-        return (place.space, place.partition_key) in self._waiting
+    def claims(self, place: PartitionAddress) -> bool:
+        """Return whether a partition's commits belong here: others wait or are in flight, or they are bound late."""
+        return place[:2] in self._waiting or self._contention.binds_late(place[:2])
 
     async def finished(self) -> None:
         """Return when no commit is in flight."""
@@ -180,23 +200,21 @@ class PartitionCommits:
         self._conditional.give_up(partition)
         try:
             while waiting:
-                commits = _next_batch(waiting)
-                del waiting[: len(commits)]
-                await self._commit_and_answer(place, commits)
+                await self._commit_and_answer(place, _Batch(waiting))
         finally:
             del self._waiting[partition]
             self._locks.release([partition])
 
-    async def _commit_and_answer(self, place: PartitionAddress, commits: Sequence[_PendingCommit]) -> None:
+    async def _commit_and_answer(self, place: PartitionAddress, batch: _Batch) -> None:
         outcomes: Sequence[_Outcome]
         try:
             async with asyncio.timeout(self._seconds_max):
-                outcomes = await self._commit(place, commits)
+                outcomes = await self._commit(place, batch)
         except TimeoutError:
-            outcomes = [EngineUnavailableError("too many other processes write to the partition")] * len(commits)
+            outcomes = [EngineUnavailableError("too many other processes write to the partition")] * len(batch.take())
         except Exception as error:  # noqa: BLE001 - whatever it is, each commit must be answered.
-            outcomes = [error] * len(commits)
-        for commit, outcome in zip(commits, outcomes, strict=True):
+            outcomes = [error] * len(batch.take())
+        for commit, outcome in zip(batch.take(), outcomes, strict=True):
             if commit.answer.done():  # Its caller was cancelled.
                 continue
             if isinstance(outcome, BaseException):
@@ -204,28 +222,39 @@ class PartitionCommits:
             else:
                 commit.answer.set_result(outcome if isinstance(outcome, Needs) else outcome.result)
 
-    async def _commit(self, place: PartitionAddress, commits: Sequence[_PendingCommit]) -> Sequence[_Outcome]:
+    async def _commit(self, place: PartitionAddress, batch: _Batch) -> Sequence[_Outcome]:
         """Return the outcome of each commit."""
+        if self._contention.binds_late(place[:2]):
+            return await self._commit_late(place, batch)
+        commits = batch.take()
         kept_key = _kept_key(commits)
         kept = self._kept.take(place, kept_key)
         tried = await self._commit_unread(place, commits, kept)
         if tried.outcomes is not None:
+            self._contention.note_written(place[:2])
             return tried.outcomes
-        read = PartitionRead(place, list({key for commit in commits for key in commit.keys.values()}))
-        state = await self._io.read(read)
+        state = await self._io.read(PartitionRead(place, batch.row_keys()))
         if tried.rows and state.version > tried.version:
             self._contention.note_overtaken(place[:2], tried.rows)
         change, outcomes = self._decide_on(place, commits, state)
         if change is None or await self._io.apply(change):
+            self._contention.note_written(place[:2])
             if kept is None:
                 version = state.version if change is None else change.after
                 self._kept.keep(place, KeptRow(version, kept_key, state.rows.get(kept_key)))
             return outcomes
         self._contention.note_overtaken(place[:2], len(change.rows))
-        locked = None
-        while locked is None:
-            locked = await self._io.apply_locked(read, lambda state: self._decide_on(place, commits, state))
-        return locked
+        return await self._commit_late(place, batch)
+
+    async def _commit_late(self, place: PartitionAddress, batch: _Batch) -> Sequence[_Outcome]:
+        """Lock the partition, then take the commits, and decide them on what is read."""
+        self._kept.take(place, b"")
+        outcomes = None
+        while outcomes is None:
+            outcomes = await self._io.apply_locked(
+                place, batch.row_keys, lambda state: self._decide_on(place, batch.take(), state)
+            )
+        return outcomes
 
     def _decide_on(
         self, place: PartitionAddress, commits: Sequence[_PendingCommit], state: PartitionState

@@ -60,6 +60,9 @@ Decide: TypeAlias = Callable[[PartitionState], tuple[PartitionChange | None, T]]
 """Returns the change of a partition for its state (None: there is none), and what is known if the change is made."""
 
 
+AskedRows: TypeAlias = Callable[[], Sequence[bytes]]
+"""Returns the index keys of rows to read, once the partition is locked."""
+
 Write = Callable[[Sequence[RowWrite], int], Awaitable[bool]]
 """Makes writes to a partition whose version is below a base, if all rows are as expected; returns whether it did."""
 
@@ -83,8 +86,8 @@ class PartitionIo(Protocol):
         """Makes writes to a partition that was not read; None: a read costs little, as many commits share it."""
         ...
 
-    async def apply_locked(self, request: PartitionRead, decide: Decide[T]) -> T | None:
-        """Lock a partition, read it, and make the change that `decide` returns.
+    async def apply_locked(self, place: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
+        """Lock a partition, read the rows that are asked for then, and make the change that `decide` returns.
 
         Returns:
             What `decide` returned with the change; None if the change was not made. A partition without a version row
@@ -132,11 +135,11 @@ class StatementIo:
         moved = {tuple(record) for record in done}
         return [change.place[:2] in moved for change in batch]
 
-    async def apply_locked(self, request: PartitionRead, decide: Decide[T]) -> T | None:
+    async def apply_locked(self, place: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
         """See `PartitionIo`."""
         try:
             async with self._pool.transaction() as connection:
-                change, known = decide(await _read_locked(connection, request))
+                change, known = decide(await _read_locked(connection, place, asked))
                 made = change is None or await connection.fetch(APPLY, *_apply_arguments([change]))
                 return known if made else None
         except RETRYABLE:
@@ -184,11 +187,11 @@ class ScriptIo:
             return False
         return True
 
-    async def apply_locked(self, request: PartitionRead, decide: Decide[T]) -> T | None:
+    async def apply_locked(self, place: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
         """See `PartitionIo`."""
         try:
-            async with self._pool.transaction(request.place.partition_key) as connection:
-                change, known = decide(await _read_locked(connection, request))
+            async with self._pool.transaction(place.partition_key) as connection:
+                change, known = decide(await _read_locked(connection, place, asked))
                 if change is not None:
                     await connection.execute(apply_script(*change))
         except (*CHECK_FAILED, *RETRYABLE):
@@ -200,9 +203,9 @@ class ScriptIo:
         await self._applies.finished()
 
 
-async def _read_locked(connection: Connection, request: PartitionRead) -> PartitionState:
-    await connection.fetch(LOCK, *request.place[:2])
-    return _state(await connection.fetch(READ_ONE, *_read_arguments(request)))
+async def _read_locked(connection: Connection, place: PartitionAddress, asked: AskedRows) -> PartitionState:
+    await connection.fetch(LOCK, *place[:2])
+    return _state(await connection.fetch(READ_ONE, *_read_arguments(PartitionRead(place, asked()))))
 
 
 def _read_arguments(request: PartitionRead) -> Sequence[object]:

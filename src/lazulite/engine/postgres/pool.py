@@ -1,8 +1,8 @@
 """The connection pool: few connections, kept open, and never assumed to be alive.
 
 Invariants: there are at most `connections_max` connections. Scans keep one for as long as their caller reads, and use
-half of them at most; contents use a quarter. No caller waits longer for a connection than for a statement. If one is
-lost, all idle ones are closed, since a lost server took them along.
+half of them at most; so do transactions that wait for a lock; contents use a quarter. No caller waits longer for a
+connection than for a statement. If one is lost, all idle ones are closed, since a lost server took them along.
 
 On a Citus cluster, a node has a share of the connections and a time limit (see `citus.nodes`). Statements on one node
 are sent to it if it was joined (see `citus.workers`), and all others to the coordinator. A session of the coordinator
@@ -57,6 +57,7 @@ class Pool:
         self._sessions = Sessions(settings, prepare)
         self._slots = asyncio.Semaphore(settings.connections_max)
         self._scan_slots = asyncio.Semaphore(max(1, settings.connections_max // 2))
+        self._lock_slots = asyncio.Semaphore(max(1, settings.connections_max // 2))
         self._bulk_slots = asyncio.Semaphore(max(1, settings.connections_max // 4))
         self._all_nodes_slots = asyncio.Semaphore(max(1, settings.connections_max // 4))
         self._closed = False
@@ -227,7 +228,7 @@ class Pool:
             EngineError: the database rejected it.
         """
         with database_errors((*CHECK_FAILED, *RETRYABLE)):
-            async with self._in_transaction(self._node(partition)) as connection:
+            async with self._slot(self._lock_slots), self._in_transaction(self._node(partition)) as connection:
                 yield connection
 
     @asynccontextmanager

@@ -1,6 +1,7 @@
 """Settings of the connection to the database."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 
@@ -24,6 +25,8 @@ class PostgresSettings:
     """Whether changes are sent as scripts, see `sql_scripts`; None: if the database needs it."""
     keys_first: bool | None = None
     """Whether a page over partitions is read in two statements, see `scan`; None: if the database needs it."""
+    peers: Path | None = None
+    """The directory by which processes of this machine find one another, see `remote.peers`; None: they do not."""
     drop_poll_seconds: float = 1.0
     """How often the list of dropped spaces is read, and emptied."""
 

@@ -15,7 +15,7 @@ from lazulite.engine.contract import UNKNOWN, Clock, EngineUnavailableError, Key
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
-from lazulite.engine.remote.messages import ENGINE_ERRORS, CacheInvalidation
+from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.rocksdb.scan import RowSlice
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ class RemoteEngine:
         elif kind == messages.END_INVALIDATION:
             self._end_invalidation(*message[1:])
         elif number in self._scans:
-            self._deliver(number, None if kind == messages.DONE else self._failure(message))
+            self._deliver(number, None if kind == messages.DONE else self._codec.decode_failure(message))
         else:
             answer = self._pending.pop(number, None)
             if answer is None or answer.done():
@@ -157,7 +157,7 @@ class RemoteEngine:
             if kind == messages.DONE:
                 answer.set_result(message[2])
             else:
-                answer.set_exception(self._failure(message))
+                answer.set_exception(self._codec.decode_failure(message))
 
     def _invalidate(self, number: int, space: int, keys: list[Key]) -> None:
         for cache in self.invalidations.get(space, ()):
@@ -174,11 +174,6 @@ class RemoteEngine:
         slices = self._scans.get(number)
         if slices is not None:
             slices.put_nowait(part)
-
-    def _failure(self, message: Message) -> Exception:
-        if message[0] == messages.REJECTED:
-            return self._codec.decode_rejection(message[2])
-        return ENGINE_ERRORS[message[2]](message[3])
 
     def _gone(self) -> None:
         closing = self._closed != ""

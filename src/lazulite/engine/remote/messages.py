@@ -34,6 +34,8 @@ GET, COMMIT, DROP, CHECK, CALL, SCAN, MORE, STOP, ACKNOWLEDGE = range(9)
 """Messages to the primary."""
 DONE, REJECTED, FAILED, SLICE, INVALIDATE, END_INVALIDATION = range(9, 15)
 """Messages to the worker."""
+FORWARD, PING, DECLINED, PONG, LEAVE = range(15, 20)
+"""Messages between the processes of a database, see `peers`."""
 
 SLICES_AHEAD = 2
 

@@ -26,7 +26,7 @@ from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
-from lazulite.engine.remote.messages import ENGINE_ERRORS, SLICES_AHEAD, Procedure
+from lazulite.engine.remote.messages import SLICES_AHEAD, Procedure
 from lazulite.engine.rocksdb.engine import RocksEngine
 
 ACKNOWLEDGE_SECONDS_MAX = 5.0
@@ -234,17 +234,7 @@ class _WorkerSession:
             self._scans.pop(number, None)
 
     def _fail(self, number: int, failure: Exception) -> None:
-        for kind, error in enumerate(ENGINE_ERRORS):
-            if isinstance(failure, error):
-                self.channel.post((messages.FAILED, number, kind, str(failure)))
-                return
-        try:
-            payload = self._server.codec.encode_rejection(failure)
-        except Exception as defect:  # noqa: BLE001 - a defect of this program must fail one call only
-            self._server.report(f"a call of a worker failed: {type(defect).__name__}")
-            self.channel.post((messages.FAILED, number, ENGINE_ERRORS.index(EngineError), type(defect).__name__))
-        else:
-            self.channel.post((messages.REJECTED, number, payload))
+        self.channel.post(self._server.codec.encode_failure(number, failure, self._server.report))
 
     def _lost(self) -> None:
         """End the worker's scans; its commits go on, so that none is left half done."""
