@@ -17,3 +17,9 @@ def unpack_location(name: str, directory: Path) -> Path:
 def database_statements() -> str:
     """Return the SQL that makes the tables and rows of a database."""
     return (FOLDER / "database-0.1.sql").read_text(encoding="utf-8")
+
+
+def database_process() -> dict[str, str]:
+    """Return the statements that a process sends to a database, by name."""
+    parts = (FOLDER / "statements-0.1.sql").read_text(encoding="utf-8").split("-- ")[1:]
+    return dict(part.split("\n", 1) for part in parts)
