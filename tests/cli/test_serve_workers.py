@@ -146,7 +146,7 @@ def test_metrics_of_all_workers_outlive_each_of_them(tmp_path: Path) -> None:
 
 
 def test_a_worker_started_by_hand_exits_with_1() -> None:
-    command = ["-m", "lazulite.app.worker", "0", "0", "-", "-"]
+    command = ["-m", "lazulite.app.worker", "0", "0", "-", "0", "0", "-", "-"]
     done = subprocess.run([sys.executable, *command], stdin=subprocess.DEVNULL, check=False, timeout=SECONDS_MAX)
     assert done.returncode == 1
 

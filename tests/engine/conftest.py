@@ -12,7 +12,7 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from tests.engine.remote.over_channel import EngineOverChannel
+from tests.engine.remote.over_channel import EngineOverChannel, replicated
 from tests.fuzz.memory import MemoryEngine
 from tests.postgres.server import empty_database
 
@@ -42,6 +42,11 @@ def over_a_channel(directory: Path) -> EngineFactory:
     return EngineFactory(lambda clock: EngineOverChannel(RocksEngine.open(None, clock)), keeps=False)
 
 
+def over_a_channel_with_a_replica(directory: Path) -> EngineFactory:
+    """What a worker process of a store on disk has."""
+    return EngineFactory(lambda clock: EngineOverChannel(*replicated(directory, clock)), keeps=True)
+
+
 def dictionary(directory: Path) -> EngineFactory:
     """The one that the fuzzers run on."""
     return EngineFactory(MemoryEngine, keeps=False)
@@ -57,6 +62,7 @@ ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
     "rocksdb-disk": rocksdb_on_disk,
     "rocksdb-memory": rocksdb_in_memory,
     "remote": over_a_channel,
+    "remote-replica": over_a_channel_with_a_replica,
     "dictionary": dictionary,
     "postgres": postgres,
     "postgres-scripts": partial(postgres, scripts=True),

@@ -20,6 +20,7 @@ from lazulite.engine.ordinal import ordinal
 from lazulite.protocol.clock import system_clock
 from tests.engine.conftest import EngineFactory
 from tests.engine.postgres.adds import Adds
+from tests.engine.remote.over_channel import EngineOverChannel
 
 ALL = KeyRange(("", ""), None)
 ODD = ["", "\0", "\0\0", "a", "a\0", "a\0b", "ab", "é", "\ud7ff", "\ue000", "￿", "\U00010000", "\U0010ffff"]
@@ -92,6 +93,8 @@ async def test_a_value_at_hand_is_that_of_a_commit_at_its_end(engine: Engine) ->
             await asyncio.sleep(0)
         for _ in range(3):  # The value shows in the iteration that resumes the commit.
             await asyncio.sleep(0)
+        if isinstance(engine, EngineOverChannel):
+            await commit  # Its response is on the way.
         assert commit.done()
         assert engine.get_now(1, "p", "r") in (UNKNOWN, value)
 

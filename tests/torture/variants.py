@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import random
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from lazulite.engine.postgres.contents import statements
 from lazulite.engine.postgres.contents.store import RowWriter
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import engine as rocksdb
+from lazulite.engine.rocksdb import replica
+from lazulite.engine.rocksdb.change_log import ChangeLog, ChangeLogReader, ChangeRecord
 from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.server.server import Sockets
@@ -32,6 +35,8 @@ SYNC_SECONDS = 0.1
 HASTY_SECONDS = 20
 """More than any commit takes, on a busy machine too."""
 BUSY_SECONDS = 0.1
+SLOW_CHANGES, CHANGE_SECONDS = 0.2, 0.004
+"""The share of changes in shared memory that take longer, and how long at most."""
 PAUSE_SECONDS, PAUSED_EACH = 1.2, 20
 """Longer than the second between two sweeps of a database, and so seldom that clients get on."""
 
@@ -50,6 +55,33 @@ def slow_syncs() -> None:
         sync(self)
 
     OpenDatabase._sync = slow_sync  # type: ignore[method-assign]
+
+
+def slow_changes() -> None:
+    """Let a change of the shared memory, and the reading of one, take a moment now and then; scan row by row."""
+    dice = random.Random(os.getpid())
+    write, record = ChangeLog._write, ChangeLogReader._record
+
+    def pause() -> None:
+        if dice.random() < SLOW_CHANGES:
+            time.sleep(dice.random() * CHANGE_SECONDS)
+
+    def slow_write(self: ChangeLog, position: int, data: bytes) -> None:
+        half = len(data) // 2
+        write(self, position, data[:half])
+        pause()
+        write(self, position + half, data[half:])
+        pause()
+
+    def slow_record(self: ChangeLogReader, position: int) -> ChangeRecord:
+        pause()
+        found = record(self, position)
+        pause()
+        return found
+
+    vars(replica)["RocksSettings"] = partial(RocksSettings, slice_rows_max=1)
+    ChangeLog._write = slow_write  # type: ignore[method-assign]
+    ChangeLogReader._record = slow_record  # type: ignore[method-assign]
 
 
 def scripts() -> None:
@@ -119,8 +151,8 @@ def in_workers() -> None:
     command, (_, names, *_) = worker.command, sys.argv
     names = "+".join(each for each in names.split("+") if each != in_workers.__name__)
 
-    def differing(lock: int, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
-        python, option, _, *arguments = command(lock, store, passage, sockets)
+    def differing(lock: int, log: int | None, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+        python, option, _, *arguments = command(lock, log, store, passage, sockets)
         return [python, option, "tests.torture.mutations.worker", names, *arguments]
 
     worker.command = differing
@@ -129,6 +161,7 @@ def in_workers() -> None:
 VARIANTS: dict[str, Callable[[], None]] = {
     "small_buffers": small_buffers,
     "stepping_clock": stepping_clock.install,
+    "slow_changes": slow_changes,
     "slow_syncs": slow_syncs,
     "scripts": scripts,
     "peers": peers,

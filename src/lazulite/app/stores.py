@@ -39,6 +39,7 @@ from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.remote.messages import Primary
+from lazulite.engine.rocksdb.change_log import ChangeLog
 from lazulite.engine.rocksdb.database import Failpoints
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.flush_stats import FlushObserver
@@ -118,7 +119,7 @@ class Store:
     statistics: Callable[[], Mapping[str, float]] | None = None
     """Returns its gauges; None for a database, which has its own."""
     counters: Callable[[], Mapping[str, float]] = dict
-    """Returns what an engine on a database has counted, under the names of metrics."""
+    """Returns what an engine on a database, or of a worker, has counted, under the names of metrics."""
     shared: bool = False
     """Whether other processes change it, unannounced."""
     primary: Primary | None = None
@@ -194,10 +195,11 @@ async def open_location(
     clock: Clock = system_clock,
     failpoints: Failpoints | None = None,
     tuning: RocksSettings | None = None,
+    change_log: ChangeLog | None = None,
 ) -> AsyncIterator[OpenLocation]:
     """Yield the engine of a location, or of memory, and what goes with it; backups can be made meanwhile.
 
-    The arguments are those of `open_store`.
+    The arguments are those of `open_store`, and `change_log`, which receives each commit group that is durable.
 
     Raises:
         ConfigError: as `open_store`, and no file has been touched.
@@ -219,7 +221,9 @@ async def open_location(
         if not settings.accept_clock_jump:
             check_since_boot(location, timestamps.boot_tick)
     path = None if location is None else store_path(location)
-    engine = RocksEngine.open(path, timestamps, tuning, flush_observer=flush_observer, failpoints=failpoints)
+    engine = RocksEngine.open(
+        path, timestamps, tuning, flush_observer=flush_observer, failpoints=failpoints, change_log=change_log
+    )
     contents = ContentMemory() if location is None else ContentFiles(content_path(location))
     try:
         if not settings.accept_clock_jump:

@@ -16,7 +16,7 @@ import pickle
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING, NoReturn
@@ -35,6 +35,8 @@ from lazulite.engine.content.remote import RemoteContents
 from lazulite.engine.contract import EngineError
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.engine.rocksdb.change_log import ChangeLogReader
+from lazulite.engine.rocksdb.replica import Replica
 from lazulite.protocol.clock import system_clock, until_9999
 from lazulite.server import lifecycle
 from lazulite.server.net.certificate import CertificateError
@@ -51,7 +53,7 @@ from lazulite.server.workers.supervisor import (
     STOP,
     take_connections,
 )
-from lazulite.settings.config import Settings, content_path
+from lazulite.settings.config import Settings, content_path, replica_path, store_path
 
 if TYPE_CHECKING:
     from lazulite.server.observability.metrics import Metrics
@@ -62,24 +64,26 @@ _STDIN, _STDOUT = 0, 1
 _NONE = "-"
 
 
-def command(lock: int, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
-    """Return the command line of a worker.
+def command(lock: int, log: int | None, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+    """Return the command line of a worker of this process.
 
     Args:
         lock: the descriptor of the lock of its logs.
+        log: the descriptor of the change log of the store, if there is one.
         store: the descriptor of its stream to the primary's engine.
         passage: the descriptor of the socket by which the primary passes connections of the control channel.
         sockets: listening, for each server.
     """
     listening = [_NONE if each is None else str(each.fileno()) for pair in sockets for each in pair]
-    return [sys.executable, "-m", "lazulite.app.worker", str(lock), str(store), str(passage), *listening]
+    fixed = map(str, (os.getpid(), lock, _NONE if log is None else log, store, passage))
+    return [sys.executable, "-m", "lazulite.app.worker", *fixed, *listening]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until the primary stops this process, or is gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    lock, store, passage, *listening = arguments
+    primary, lock, log, store, passage, *listening = arguments
     # The primary encoded its own settings; no other process can write to this pipe.
     settings: Settings = pickle.loads(_settings())  # noqa: S301
     inherited = [None if each == _NONE else _socket(each) for each in listening]
@@ -90,11 +94,26 @@ def main(arguments: Sequence[str]) -> int:
 
     try:
         with ExitStack() as stack:
-            lifecycle.run(_serve(settings, _socket(store), _socket(passage), sockets, stack, share))
+            replica = None if log == _NONE else _replica(settings, int(log), int(primary))
+            opened = _opened(settings, _socket(store), replica)
+            lifecycle.run(_serve(settings, opened, _socket(passage), sockets, stack, share))
     except (ValueError, CertificateError, EngineError, OSError) as error:
         report(f"a worker ends: {error}")
         return 1
     return 0
+
+
+def _replica(settings: Settings, log: int, primary: int) -> Replica | None:
+    """Return the replica of the store, given the descriptor of its change log and the process of the primary."""
+    location = settings.location
+    if location is None:
+        return None
+    try:
+        return Replica(
+            ChangeLogReader(log), store_path(location), replica_path(location), lambda: os.getppid() == primary
+        )
+    finally:
+        os.close(log)
 
 
 def _socket(descriptor: str) -> socket:
@@ -180,12 +199,15 @@ def _print_line(families: Families) -> None:
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Store, Prepare | None]]:
+async def _opened(
+    settings: Settings, stream: socket, replica: Replica | None
+) -> AsyncIterator[tuple[Store, Prepare | None]]:
     """Yield the store, and the function that prepares it.
 
     Args:
         settings: of the service.
         stream: to the primary's engine, if it has one.
+        replica: of the primary's store, if there can be one.
     """
     if settings.database is not None:
         stream.close()
@@ -198,17 +220,24 @@ async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Sto
         engine.invalidations = invalidations
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: engine.channel, sock=stream)
+        if replica is not None:
+            await engine.use(replica)
 
     accounts = location_accounts(settings.location, settings.accounts)
     location = settings.location
     contents: ContentStore = RemoteContents(engine) if location is None else ContentFiles(content_path(location))
-    yield Store(engine, accounts, contents, primary=engine, check_seconds=0), connect
+    yield Store(engine, accounts, contents, counters=engine.counters, primary=engine, check_seconds=0), connect
     await engine.close()
     await contents.close()
 
 
 async def _serve(
-    settings: Settings, stream: socket, passage: socket, sockets: Sequence[Sockets], stack: ExitStack, share: Share
+    settings: Settings,
+    opened: AbstractAsyncContextManager[tuple[Store, Prepare | None]],
+    passage: socket,
+    sockets: Sequence[Sockets],
+    stack: ExitStack,
+    share: Share,
 ) -> None:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
@@ -218,7 +247,7 @@ async def _serve(
     if metrics is not None:
         logs.append(metrics)
     async with (
-        _opened(settings, stream) as (store, prepare),
+        opened as (store, prepare),
         open_servers(settings, store, certificate=certificate, logs=logs, prepare=prepare) as servers,
     ):
         actions = {ANNOUNCE_STOP: servers.leave, STOP: over.set, FORCE_STOP: servers.force_stop}

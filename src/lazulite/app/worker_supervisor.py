@@ -7,6 +7,7 @@ opens a database itself; then the primary only checks, before it starts the work
 import asyncio
 import os
 import pickle
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -29,6 +30,7 @@ from lazulite.app.telemetry import new_metrics, workers_metrics_server
 from lazulite.engine.content.remote import content_procedures
 from lazulite.engine.remote.messages import Procedure
 from lazulite.engine.remote.server import EngineServer
+from lazulite.engine.rocksdb.change_log import ChangeLog, can_share_memory
 from lazulite.engine.rocksdb.flush_stats import FlushObserver
 from lazulite.engine.write_check import WriteCheck
 from lazulite.server import lifecycle
@@ -38,7 +40,7 @@ from lazulite.server.workers.locked_output import new_lock
 from lazulite.server.workers.metrics import WorkerMetrics
 from lazulite.server.workers.supervisor import Address, WorkerSupervisor
 from lazulite.service.definition import ServiceDependencies
-from lazulite.settings.config import Settings
+from lazulite.settings.config import Settings, replica_path
 
 Attach: TypeAlias = Callable[[socket, Callable[[], None]], Awaitable[None]]
 
@@ -61,22 +63,24 @@ async def _serve_by_workers(
 ) -> None:
     certificate = certificate_of(settings)
     lock = new_lock()
+    log = _new_change_log(settings)
+    shared = [lock] if log is None else [lock, log.descriptor]
     metrics, worker_metrics = new_metrics(settings), WorkerMetrics(settings.workers)
     try:
         async with (
-            _behind(settings, None if metrics is None else metrics.flushed) as (store, attach),
+            _behind(settings, None if metrics is None else metrics.flushed, log) as (store, attach),
             workers_metrics_server(settings, metrics, worker_metrics, store.statistics) as page,
         ):
             tune_garbage_collector()
             workers = WorkerSupervisor(
-                partial(worker.command, lock),
+                partial(worker.command, lock, None if log is None else log.descriptor),
                 pickle.dumps(replace(settings, control_socket=None)),
                 count=settings.workers,
                 addresses={names: Address(*settings.address(names[0])) for names in settings.servers},
                 limits=settings.limits,
                 attach=attach,
                 report=report,
-                shared=[lock],
+                shared=shared,
                 listener=None if metrics is None else worker_metrics,
                 explained=lambda error, names: explained(error, names, settings),
             )
@@ -88,7 +92,15 @@ async def _serve_by_workers(
 
             await lifecycle.serve(workers, on_ready=on_ready, on_hangup=None if certificate is None else workers.reload)
     finally:
-        os.close(lock)
+        for descriptor in shared:
+            os.close(descriptor)
+
+
+def _new_change_log(settings: Settings) -> ChangeLog | None:
+    """Return the change log from which workers read; None if they must ask this process for each row."""
+    if settings.location is None or settings.database is not None or not can_share_memory():
+        return None
+    return ChangeLog()
 
 
 @contextmanager
@@ -109,9 +121,15 @@ def _peers(settings: Settings) -> Iterator[Settings]:
 
 @asynccontextmanager
 async def _behind(
-    settings: Settings, flush_observer: FlushObserver | None = None
+    settings: Settings, flush_observer: FlushObserver | None = None, log: ChangeLog | None = None
 ) -> AsyncIterator[tuple[Store, Attach]]:
-    """Yield the store, and the function that connects a worker to it; `flush_observer` is called with each flush."""
+    """Yield the store, and the function that connects a worker to it.
+
+    Args:
+        settings: of the process.
+        flush_observer: called with each flush.
+        log: receives each commit group that is durable.
+    """
     if settings.database is not None:
         alone = replace(settings, control_socket=None, database=replace(settings.database, peers=None))
         async with open_store(alone) as store:
@@ -119,7 +137,9 @@ async def _behind(
         async with open_channel(settings) as channel:
             yield replace(store, channel=channel), _close
         return
-    async with open_location(settings, flush_observer) as opened:
+    async with open_location(settings, flush_observer, change_log=log) as opened:
+        if settings.location is not None:  # Workers of an earlier process may have been killed.
+            shutil.rmtree(replica_path(settings.location), ignore_errors=True)
         scheduler, check = FairScheduler(), WriteCheck(opened.engine.check_writable)
         store = opened.store()
         async with _procedures(settings, store, scheduler) as procedures:

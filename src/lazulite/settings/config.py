@@ -248,6 +248,11 @@ def store_path(location: Path) -> Path:
     return location / "store"
 
 
+def replica_path(location: Path) -> Path:
+    """Return the directory in which workers keep what RocksDB notes about their replicas of the store."""
+    return location / "replicas"
+
+
 def content_path(location: Path) -> Path:
     """Return the directory of the contents in a location."""
     return location / "content"

@@ -7,15 +7,20 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from lazulite.engine.commit import Commit, CommitProcedure
-from lazulite.engine.contract import UNKNOWN, KeyRange, Slice, Unknown
+from lazulite.engine.contract import UNKNOWN, Clock, KeyRange, Slice, Unknown
 from lazulite.engine.remote.channel import Channel
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.codec import Codec, Encoding
 from lazulite.engine.remote.server import EngineServer
+from lazulite.engine.rocksdb.change_log import RING_BYTES, ChangeLog, ChangeLogReader
+from lazulite.engine.rocksdb.database import Failpoints
 from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.engine.rocksdb.replica import Replica
 from lazulite.protocol.clock import system_clock
 
 T = TypeVar("T")
@@ -46,6 +51,22 @@ class NumberingEngine(RemoteEngine):
         return await super().commit(space, partition, replace(commit, procedure=self._procedure, argument=commit))
 
 
+def replicated(
+    directory: Path,
+    clock: Clock,
+    settings: RocksSettings | None = None,
+    *,
+    ring_bytes: int = RING_BYTES,
+    failpoints: Failpoints | None = None,
+) -> tuple[RocksEngine, Replica]:
+    """Return the engine of a primary, and a replica for a worker."""
+    log = ChangeLog(ring_bytes)
+    engine = RocksEngine.open(directory / "store", clock, settings, failpoints=failpoints, change_log=log)
+    reader = ChangeLogReader(log.descriptor)
+    log.close()
+    return engine, Replica(reader, directory / "store", directory / "replicas", lambda: True, settings)
+
+
 async def join(one: Channel, other: Channel) -> None:
     loop = asyncio.get_running_loop()
     for channel, end in zip((one, other), socket.socketpair(), strict=True):
@@ -69,22 +90,30 @@ def _complain(text: str) -> None:
 
 
 class EngineOverChannel:
-    """A `RemoteEngine` that joins its primary when it is first asked, and takes the primary along when it is closed."""
+    """A `RemoteEngine` that joins its primary when it is first asked, and takes the primary along when it is closed.
 
-    def __init__(self, engine: RocksEngine) -> None:
+    Args:
+        engine: the primary's.
+        replica: from which the worker reads; None: it asks the primary.
+    """
+
+    def __init__(self, engine: RocksEngine, replica: Replica | None = None) -> None:
         self._engine = engine
+        self._replica = replica
         self._server, self._codec = serve(engine)
         self._remote: RemoteEngine | None = None
         self._joining = asyncio.Lock()
 
-    async def _joined(self) -> RemoteEngine:
+    async def joined(self) -> RemoteEngine:
         async with self._joining:
             if self._remote is None:
                 self._remote = await connect(self._server, self._codec)
+                if self._replica is not None:
+                    await self._remote.use(self._replica)
         return self._remote
 
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
-        return await (await self._joined()).get(space, partition, row)
+        return await (await self.joined()).get(space, partition, row)
 
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         return UNKNOWN if self._remote is None else self._remote.get_now(space, partition, row)
@@ -92,7 +121,7 @@ class EngineOverChannel:
     async def scan(
         self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
     ) -> AsyncGenerator[Slice, None]:
-        slices = (await self._joined()).scan(space, ranges, limit, keys_only=keys_only)
+        slices = (await self.joined()).scan(space, ranges, limit, keys_only=keys_only)
         try:
             async for part in slices:
                 yield part
@@ -100,15 +129,15 @@ class EngineOverChannel:
             await slices.aclose()
 
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
-        return await (await self._joined()).commit(space, partition, commit)
+        return await (await self.joined()).commit(space, partition, commit)
 
     async def drop(self, space: int) -> None:
-        await (await self._joined()).drop(space)
+        await (await self.joined()).drop(space)
 
     async def check_writable(self) -> None:
-        await (await self._joined()).check_writable()
+        await (await self.joined()).check_writable()
 
     async def close(self) -> None:
-        await (await self._joined()).close()
+        await (await self.joined()).close()
         await self._server.close()
         await self._engine.close()

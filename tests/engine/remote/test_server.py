@@ -18,7 +18,7 @@ from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from tests.engine.rocksdb.failing import QUICK, Failpoints, writable_again
 
-from .over_channel import ByNumber, connect, join, serve
+from .over_channel import ByNumber, connect, join, replicated, serve
 
 Parts = tuple[EngineServer, ByNumber]
 WATCHED, FREE = 3, 2000
@@ -81,8 +81,10 @@ class Memory:
 
     def __init__(self) -> None:
         self.held: set[Key] = set()
+        self.begun: list[Key] = []
 
     def begin_invalidation(self, key: Key) -> None:
+        self.begun.append(key)
         self.held.add(key)
 
     def end_invalidation(self, key: Key) -> None:
@@ -174,6 +176,35 @@ async def test_a_worker_that_does_not_say_that_it_holds_is_killed_and_only_then_
     await change
     await writer.close()
     await server.close()
+
+
+async def test_a_worker_with_a_replica_is_known_before_it_reads(tmp_path: Path) -> None:
+    engine, replica = replicated(tmp_path, system_clock)
+    parts = serve(engine, [WATCHED])
+    reader, memory = await watching(parts)
+    await reader.use(replica)
+    assert reader.get_now(WATCHED, *ROW) is None
+    writer = await connect(*parts)
+    await writer.commit(WATCHED, "p", changing(["r"], put(b"new")))
+    assert memory.begun == [ROW]
+    assert reader.get_now(WATCHED, *ROW) == b"new"
+    for each in (reader, writer, *parts[:1], engine):
+        await each.close()
+
+
+async def test_the_primary_is_asked_while_the_replica_cannot_tell(tmp_path: Path) -> None:
+    engine, replica = replicated(tmp_path, system_clock)
+    parts = serve(engine)
+    reader = await connect(*parts)
+    await reader.use(replica)
+    await reader.commit(FREE, "p", changing(["r"], put(b"new")))
+    for lives, counts in ((True, (2, 0)), (False, (2, 2)), (True, (4, 2))):
+        replica._primary_lives = lambda lives=lives: lives  # type: ignore[misc]  # of a default
+        assert await reader.get(FREE, "p", "r") == b"new"
+        assert [part.values async for part in reader.scan(FREE, [ALL])] == [[b"new"]]
+        assert tuple(reader.counters().values()) == counts
+    for each in (reader, *parts[:1], engine):
+        await each.close()
 
 
 async def test_a_later_worker_is_reported_what_is_held(parts: Parts) -> None:

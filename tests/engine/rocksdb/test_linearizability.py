@@ -20,9 +20,10 @@ from typing import NamedTuple
 import pytest
 
 from lazulite.engine.commit import changing
-from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDroppedError
+from lazulite.engine.contract import Engine, EngineUnavailableError, KeyRange, SpaceDroppedError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.options import RocksSettings
+from tests.engine.remote.over_channel import EngineOverChannel, replicated
 
 from .failing import rest, writable_again
 
@@ -30,6 +31,7 @@ SETTINGS = RocksSettings(
     stall_seconds_max=0,
     stall_retry_seconds=0,
     recovery_retry_seconds=0,
+    replica_follow_seconds=0.001,
     write_buffer_bytes=1 << 16,
     write_bytes_max=1 << 16,
     read_bytes_max=1 << 16,
@@ -114,6 +116,10 @@ class History:
     def open(self) -> RocksEngine:
         return RocksEngine.open(self.path, lambda: 1000, SETTINGS, failpoints=self.disk.failpoints())
 
+    async def reader(self) -> Engine:
+        """Return what reads."""
+        return self.engine
+
     def anywhere(self) -> tuple[int, str, str]:
         return self.dice.choice(SPACES), self.dice.choice(PARTITIONS), self.dice.choice(PAIRS)
 
@@ -184,9 +190,10 @@ class History:
     async def read(self) -> None:
         space, partition, pair = self.anywhere()
         try:
-            self.judge((space, partition, pair), await self.engine.get(space, partition, "a" + pair))
+            reader = await self.reader()
+            self.judge((space, partition, pair), await reader.get(space, partition, "a" + pair))
             rows: dict[str, bytes] = {}
-            async for part in self.engine.scan(space, [KeyRange((partition, ""), (partition + "\0", ""))]):
+            async for part in reader.scan(space, [KeyRange((partition, ""), (partition + "\0", ""))]):
                 rows |= {part.key(index)[1]: value for index, value in enumerate(part.values)}
         except EngineUnavailableError:
             await writable_again(self.engine)
@@ -258,6 +265,37 @@ class History:
         acknowledged = {commit for commit, fate in self.fates.items() if fate is Fate.ACKNOWLEDGED}
         assert not {commit for commit in kept if self.fates[commit] is Fate.REJECTED}, "a rejected commit is there"
         assert not {commit for commit in acknowledged - kept if self.spaces[commit] not in self.dropping}, "lost"
+
+
+class HistoryOfWorker(History):
+    """Reads as a worker does: from a replica whose ring is small."""
+
+    def open(self) -> RocksEngine:
+        engine, replica = replicated(
+            self.path, lambda: 1000, SETTINGS, ring_bytes=1 << 12, failpoints=self.disk.failpoints()
+        )
+        self.worker = EngineOverChannel(engine, replica)
+        return engine
+
+    async def reader(self) -> Engine:
+        return await self.worker.joined()
+
+    async def read(self) -> None:
+        """Read over all the time in which others write."""
+        await super().read()
+        for _ in range(20):
+            await self.iteration()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_worker_sees_the_same_history(tmp_path: Path, seed: int) -> None:
+    history = HistoryOfWorker(tmp_path, seed)
+    worker = history.worker
+    await history.run()
+    joined = await worker.joined()
+    await worker.close()
+    assert joined.counters()["replica_reads_total"] > 100
+    assert joined.counters()["primary_reads_total"] > 0
 
 
 @pytest.mark.parametrize("seed", range(3))

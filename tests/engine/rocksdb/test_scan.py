@@ -13,7 +13,7 @@ from lazulite.engine.key_encoding import decode_key, encode_key
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.rollback_journal import Batch
-from lazulite.engine.rocksdb.scan import Cursor
+from lazulite.engine.rocksdb.scan import Cursor, sorted_rows
 
 _ROWS = [f"{number:02}" for number in range(48)]
 _SIZES = [0, 1, 40, 20_000]
@@ -68,18 +68,18 @@ def test_a_cursor_reads_what_is_durable_and_no_more(
     database.write(Batch((), dropped=[space]).encoded())
     database.write(Batch(list(now.items())).encoded())
     ranges = _ranges(edges, space)
-    durable = {
+    replacing = {
         key: None if size is None else _row(size, durable=True)
         for key, size in ((encode_key(space, "p", row), size) for row, size in replaced.items())
         if any(start <= key < end for start, end in ranges)
     }
-    now |= durable
+    now |= replacing
     inside = [(key, now[key]) for key in sorted(now) for start, end in ranges if start <= key < end]
     expected = [(decode_key(key), value) for key, value in inside if value is not None][:limit]
 
     rows, size = slices
     settings = RocksSettings(slice_rows_max=rows, slice_keys_max=rows, slice_bytes_max=size)
-    cursor = Cursor(database, ranges, durable, limit, settings, keys_only=keys_only)
+    cursor = Cursor(database, ranges, sorted_rows(replacing), limit, settings, keys_only=keys_only)
     ticks = count()
     found: list[tuple[Key, bytes]] = []
     while not cursor.done:

@@ -195,10 +195,10 @@ async def _run(budget: Budget, run: Run, location: Path, start: Start, round_ope
     return run.report()
 
 
-def in_turn(*arguments: str) -> Start:
+def in_turn(*arguments: str, programs: Sequence[Sequence[str]] = PROGRAMS) -> Start:
     """Return what begins one server after the other, with these arguments."""
-    programs = itertools.cycle(PROGRAMS)
-    return lambda location: [ServerProcess.start(location, *arguments, program=next(programs))]
+    turns = itertools.cycle(programs)
+    return lambda location: [ServerProcess.start(location, *arguments, program=next(turns))]
 
 
 def linearizability(

@@ -13,6 +13,7 @@ from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.kills import kill_worker
 
+from .campaign import PROGRAMS as PROGRAMS_WITHOUT_WORKERS
 from .campaign import Run, in_turn, linearizability
 from .client import Client
 from .connection import Connection, UnavailableError
@@ -22,6 +23,8 @@ WORKERS = 2
 KILLS = 2
 """Workers killed in each round, beside the kill of the primary that ends it."""
 ROUND_OPERATIONS = 3000
+PROGRAMS = (("tests.torture.mutations", "small_buffers+slow_changes+in_workers"), *PROGRAMS_WITHOUT_WORKERS)
+"""What serves, in turn."""
 TABLES_PER_ROUND = 2
 """Tables that must come and go, at the least, while no worker is killed: a round lasts until then."""
 TABLE_CONNECTIONS = 8
@@ -112,7 +115,7 @@ def linearizability_on_workers(
 ) -> Report:
     """Run the campaign; see `Campaign.run`. `mutation` is what the servers break, see `tests.torture.mutations`."""
     arguments = ("--workers", str(WORKERS))
-    start = in_turn(*arguments)
+    start = in_turn(*arguments, programs=PROGRAMS)
     if mutation:
         program = ("tests.torture.mutations", *mutation)
         start = partial(_started, arguments, program)

@@ -4,6 +4,7 @@ The primary is a whole server; it starts its workers by the command above, which
 `lazulite.app.worker` does.
 """
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,10 +13,16 @@ from typing import TypeVar
 from lazulite.app import worker
 from lazulite.app.registry import SPACES
 from lazulite.engine.commit import Commit
+from lazulite.engine.contract import UNKNOWN, Unknown
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Message
 from lazulite.engine.remote.client import RemoteEngine
+from lazulite.engine.rocksdb.change_log import ChangeLogReader
+from lazulite.engine.rocksdb.replica import Replica
 from lazulite.server.server import Sockets
+
+LATE_READS = 8
+"""One of so many reads finds the changes."""
 
 T = TypeVar("T")
 
@@ -23,15 +30,16 @@ T = TypeVar("T")
 def cache_rows() -> None:
     """Cache entities in the worker; only the worker's own writes evict them."""
     cached: dict[tuple[int, str, str], bytes | None] = {}
-    get, plain = RemoteEngine.get, RemoteEngine.commit
+    get_now, plain = RemoteEngine.get_now, RemoteEngine.commit
 
-    async def get_cached(self: RemoteEngine, space: int, partition: str, row: str) -> bytes | None:
-        if space in SPACES.watched:
-            return await get(self, space, partition, row)
+    def get_cached(self: RemoteEngine, space: int, partition: str, row: str) -> bytes | Unknown | None:
         key = space, partition, row
-        if key not in cached:
-            cached[key] = await get(self, *key)
-        return cached[key]
+        if space not in SPACES.watched and key in cached:
+            return cached[key]
+        value = get_now(self, *key)
+        if value is not UNKNOWN:
+            cached[key] = value
+        return value
 
     async def evict(self: RemoteEngine, space: int, partition: str, commit: Commit[T]) -> T:
         try:
@@ -40,7 +48,7 @@ def cache_rows() -> None:
             for row in commit.rows:
                 cached.pop((space, partition, row), None)
 
-    RemoteEngine.get = get_cached  # type: ignore[method-assign]  # That is the mutation.
+    RemoteEngine.get_now = get_cached  # type: ignore[method-assign]  # That is the mutation.
     RemoteEngine.commit = evict  # type: ignore[method-assign]
 
 
@@ -57,14 +65,38 @@ def acknowledge_without_evicting() -> None:
     RemoteEngine._received = acknowledge  # type: ignore[method-assign]
 
 
+def read_changes_late() -> None:
+    """Read entities without looking for later changes, mostly."""
+    is_behind: property = vars(ChangeLogReader)["is_behind"]
+    get = Replica.get
+    asked = itertools.count(1)
+    late = False
+
+    def get_late(self: Replica, space: int, partition: str, row: str) -> bytes | Unknown | None:
+        nonlocal late
+        late = space not in SPACES.watched and next(asked) % LATE_READS != 0
+        try:
+            return get(self, space, partition, row)
+        finally:
+            late = False
+
+    def is_known_behind(self: ChangeLogReader) -> bool:
+        return not late and bool(is_behind.__get__(self))
+
+    Replica.get = get_late  # type: ignore[method-assign]  # That is the mutation.
+    ChangeLogReader.is_behind = property(is_known_behind)  # type: ignore[assignment, method-assign]
+
+
 _IN_WORKERS: dict[str, Callable[[], None]] = {
     "cache-rows": cache_rows,
     "acknowledge-without-evicting": acknowledge_without_evicting,
+    "read-changes-late": read_changes_late,
 }
 
 DETECTED_BY = {
     "cache-rows": "no order explains",
     "acknowledge-without-evicting": "was not seen by all workers",
+    "read-changes-late": "no order explains",
 }
 """A part of the problem that reports each."""
 
@@ -72,8 +104,8 @@ DETECTED_BY = {
 def _start_broken(name: str) -> None:
     command = worker.command
 
-    def broken(lock: int, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
-        python, option, _, *arguments = command(lock, store, passage, sockets)
+    def broken(lock: int, log: int | None, store: int, passage: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+        python, option, _, *arguments = command(lock, log, store, passage, sockets)
         return [python, option, "tests.torture.linearizability.worker_mutations", name, *arguments]
 
     worker.command = broken

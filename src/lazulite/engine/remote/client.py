@@ -3,10 +3,15 @@
 Invariants: each call has one response. Once the primary is gone, every call fails with `EngineUnavailableError`,
 including calls in flight; the outcome of a commit in flight is then unknown. Cancelling a caller does not undo its
 call.
+
+With a `Replica`, reads ask the primary only while the replica cannot answer. The replica opens the store's files after
+a first call to the primary, so that the primary knows of this worker before it caches a row.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import TypeVar
 
 from lazulite.engine.commit import SWAP, Commit, Needs, Plain
@@ -16,9 +21,19 @@ from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
 from lazulite.engine.remote.messages import CacheInvalidation
-from lazulite.engine.rocksdb.scan import RowSlice
+from lazulite.engine.rocksdb.replica import Replica
+from lazulite.engine.rocksdb.scan import Cursor, RowSlice
 
 T = TypeVar("T")
+
+
+async def _slices(cursor: Cursor) -> AsyncGenerator[RowSlice, None]:
+    try:
+        while not cursor.done:
+            yield cursor.next_slice(time.perf_counter)
+            await asyncio.sleep(0)
+    finally:
+        cursor.close()
 
 
 class RemoteEngine:
@@ -42,17 +57,42 @@ class RemoteEngine:
         self._pending: dict[int, asyncio.Future[Plain]] = {}
         self._scans: dict[int, asyncio.Queue[RowSlice | Exception | None]] = {}
         self._closed = ""
+        self._replica: Replica | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._replica_reads = self._primary_reads = 0
+
+    async def use(self, replica: Replica) -> None:
+        """Read from a replica from now on, as far as it can answer."""
+        await replica.open(self._flush)
+        self._replica = replica
+        self._following = asyncio.get_running_loop().create_task(replica.run(self._flush))
+
+    def counters(self) -> Mapping[str, float]:
+        """Return how many reads, of a row or of ranges, the replica and the primary have answered."""
+        return {"replica_reads_total": self._replica_reads, "primary_reads_total": self._primary_reads}
+
+    async def _flush(self) -> None:
+        await self._ask(messages.FLUSH)
 
     # --- the engine
 
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """See `Engine.get`."""
+        found = self.get_now(space, partition, row)
+        if found is not UNKNOWN:
+            return found
+        self._primary_reads += 1
         value: bytes | None = await self._ask(messages.GET, space, partition, row)
         return value
 
-    def get_now(self, space: int, partition: str, row: str) -> Unknown:  # noqa: ARG002 - the contract's
-        """Return `UNKNOWN`, see `Engine.get_now`."""
-        return UNKNOWN
+    def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
+        """Return the row's value in the replica, see `Engine.get_now`."""
+        if self._replica is None:
+            return UNKNOWN
+        value = self._replica.get(space, partition, row)
+        if value is not UNKNOWN:
+            self._replica_reads += 1
+        return value
 
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """See `Engine.commit`. The codec must know the commit's procedure."""
@@ -91,6 +131,21 @@ class RemoteEngine:
     ) -> AsyncGenerator[Slice, None]:
         """See `Engine.scan`."""
         self._check_open()
+        replica = self._replica
+        cursor = None if replica is None else replica.cursor(space, ranges, limit, keys_only=keys_only)
+        if cursor is None:
+            self._primary_reads += 1
+            slices = self._scan_at_primary(space, ranges, limit, keys_only)
+        else:
+            self._replica_reads += 1
+            slices = _slices(cursor)
+        async with aclosing(slices):
+            async for part in slices:
+                yield part
+
+    async def _scan_at_primary(
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None, keys_only: bool
+    ) -> AsyncGenerator[RowSlice, None]:
         number = self._next()
         slices = self._scans[number] = asyncio.Queue()
         encoded: list[Plain] = [(tuple(lower), upper and tuple(upper)) for lower, upper in ranges]
@@ -114,10 +169,19 @@ class RemoteEngine:
     async def close(self) -> None:
         """See `Engine.close`; the primary's store stays open."""
         self._closed = self._closed or "the store is closing"
+        await self._stop_following()
         if self._pending:
             await asyncio.wait(list(self._pending.values()))
         self.channel.close()
         await self.channel.closed()
+
+    async def _stop_following(self) -> None:
+        replica, self._replica = self._replica, None
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        if replica is not None:
+            replica.close()
 
     # --- calls
 
@@ -176,6 +240,7 @@ class RemoteEngine:
             slices.put_nowait(part)
 
     def _gone(self) -> None:
+        self._replica = None
         closing = self._closed != ""
         self._closed = self._closed or "the store's process is gone"
         for answer in self._pending.values():

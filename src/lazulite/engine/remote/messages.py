@@ -5,6 +5,7 @@
     (COMMIT, n, space, partition, name, argument) (REJECTED, n, rejection)
     (DROP, n, space)                              (FAILED, n, kind of EngineError, text)
     (CHECK, n)
+    (FLUSH, n)
     (CALL, n, procedure, arguments)
     (SCAN, n, space, ranges, limit, keys_only)    (SLICE, n, keys, values), then DONE or FAILED
     (MORE, n)      one slice was used
@@ -30,9 +31,9 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
 )
 
-GET, COMMIT, DROP, CHECK, CALL, SCAN, MORE, STOP, ACKNOWLEDGE = range(9)
+GET, COMMIT, DROP, CHECK, FLUSH, CALL, SCAN, MORE, STOP, ACKNOWLEDGE = range(10)
 """Messages to the primary."""
-DONE, REJECTED, FAILED, SLICE, INVALIDATE, END_INVALIDATION = range(9, 15)
+DONE, REJECTED, FAILED, SLICE, INVALIDATE, END_INVALIDATION = range(10, 16)
 """Messages to the worker."""
 FORWARD, PING, DECLINED, PONG, LEAVE = range(15, 20)
 """Messages between the processes of a database, see `peers`."""

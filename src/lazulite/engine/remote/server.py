@@ -254,6 +254,10 @@ async def _check(server: EngineServer) -> None:
     await server.check()
 
 
+async def _flush(server: EngineServer) -> None:
+    await server.engine.flush()
+
+
 async def _call(server: EngineServer, procedure: str, arguments: Plain) -> Plain:
     return await server.procedures[procedure](*arguments)
 
@@ -262,5 +266,6 @@ _CALLS: dict[int, Callable[..., Coroutine[Any, Any, Plain]]] = {
     messages.COMMIT: EngineServer.commit,
     messages.DROP: _drop,
     messages.CHECK: _check,
+    messages.FLUSH: _flush,
     messages.CALL: _call,
 }

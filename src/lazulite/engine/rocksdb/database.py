@@ -17,6 +17,7 @@ from rocksdict import Rdict
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.key_encoding import META_PREFIX
+from lazulite.engine.rocksdb.change_log import ChangeLog
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.flush_stats import FlushObserver, ObservedFlush
 from lazulite.engine.rocksdb.group_commit import (
@@ -53,6 +54,17 @@ STATISTICS = {
 """The names in `OpenDatabase.statistics`, and RocksDB's. Indexes, filters and the log are not among the bytes."""
 
 
+_UNFLUSHED = ("rocksdb.num-entries-active-mem-table", "rocksdb.num-entries-imm-mem-tables")
+"""Each entry has a sequence number of its own, and memory has the last ones."""
+
+
+def flushed_number(database: Rdict) -> int:
+    """Return the sequence number up to which a database's files hold all writes."""
+    with STORE_ERRORS:
+        unflushed = sum(database.property_int_value(name) or 0 for name in _UNFLUSHED)
+    return database.latest_sequence_number() - unflushed
+
+
 async def retry_while_stalled(settings: RocksSettings, timer: Callable[[], float], attempt: Callable[[], T]) -> T:
     """Attempt a write until RocksDB no longer stalls it, for at most `settings.stall_seconds_max`.
 
@@ -80,6 +92,7 @@ class OpenDatabase:
     """Writes to a database and makes the writes durable, until a write or a sync fails."""
 
     __slots__ = (
+        "_change_log",
         "_failpoints",
         "_note_durable",
         "_options",
@@ -116,6 +129,7 @@ class OpenDatabase:
             flush_observer: receives each flush that succeeds.
         """
         self.database = database
+        self._change_log: ChangeLog | None = None
         if flush_observer is None:
             self.group_commit = GroupCommit(self._write, self._sync, worker)
         else:
@@ -130,6 +144,12 @@ class OpenDatabase:
         self._timer = timer
         self._options = write_options()
         self._failpoints = failpoints
+
+    def log_changes(self, change_log: ChangeLog) -> None:
+        """Append each commit group that is durable to a change log, which does not know what was before."""
+        self._change_log = change_log
+        change_log.append(self.database.latest_sequence_number(), flushed_number(self.database), None)
+        self.group_commit.on_durable = partial(self._log, change_log)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key in the database, durable or not; None if it is absent."""
@@ -180,6 +200,21 @@ class OpenDatabase:
         with STORE_ERRORS:
             known = {name: database.property_int_value(asked) or 0 for name, asked in STATISTICS.items()}
         return known | {"writable": int(self.group_commit.failure is None)}
+
+    def flush_memory(self) -> None:
+        """Write to files what RocksDB holds in memory; runs in the worker's thread."""
+        with STORE_ERRORS:
+            self.database.flush(wait=True)
+
+    def note_flushed(self) -> None:
+        """Tell the change log, if there is one, what the files hold."""
+        if self._change_log is not None:
+            self._change_log.note_flushed(flushed_number(self.database))
+
+    def _log(self, change_log: ChangeLog, group: CommitGroup) -> None:
+        """Append a group to the change log. It is the last one that the database has."""
+        database = self.database
+        change_log.append(database.latest_sequence_number(), flushed_number(database), group.changes, group.dropped)
 
     def check_writable(self) -> None:
         """Raise EngineUnavailableError after a failure."""

@@ -39,6 +39,7 @@ from lazulite.engine.contract import (
     Unknown,
 )
 from lazulite.engine.key_encoding import encode_key, encode_keys, index_key, is_listed, range_bounds, space_bounds
+from lazulite.engine.rocksdb.change_log import ChangeLog
 from lazulite.engine.rocksdb.data_directory import DataDirectory, make_checkpoint
 from lazulite.engine.rocksdb.database import DatabaseLifecycle, Failpoints, OpenDatabase
 from lazulite.engine.rocksdb.flush_stats import FlushObserver
@@ -51,7 +52,7 @@ from lazulite.engine.rocksdb.group_commit import (
     changes_by_key,
 )
 from lazulite.engine.rocksdb.options import RocksSettings, compact_options
-from lazulite.engine.rocksdb.scan import Cursor, RowSlice
+from lazulite.engine.rocksdb.scan import Cursor, RowSlice, sorted_rows
 from lazulite.engine.thread_pool import ThreadPool
 
 
@@ -113,6 +114,7 @@ class RocksEngine:
         failpoints: Failpoints,
         timer: Callable[[], float],
         flush_observer: FlushObserver | None = None,
+        change_log: ChangeLog | None = None,
     ) -> None:
         """Use `open`."""
         self.name = directory.name
@@ -123,6 +125,7 @@ class RocksEngine:
         self._failpoints = failpoints
         self._timer = timer
         self._flush_observer = flush_observer
+        self._change_log = change_log
         self._cursors: set[Cursor] = set()
         self._dropped: set[int] = set()
         retry_seconds = settings.recovery_retry_seconds
@@ -142,6 +145,7 @@ class RocksEngine:
         failpoints: Failpoints | None = None,
         timer: Callable[[], float] = time.perf_counter,
         flush_observer: FlushObserver | None = None,
+        change_log: ChangeLog | None = None,
     ) -> Self:
         """Open the store in a directory, made if missing; None keeps everything in memory.
 
@@ -152,13 +156,15 @@ class RocksEngine:
             failpoints: see `database.Failpoints`.
             timer: returns seconds, for the slices of a scan, for stalls and for `flush_observer`.
             flush_observer: receives each flush that succeeds.
+            change_log: receives each commit group that is durable, for replicas.
 
         Raises:
             DataDirectoryInUseError: another engine has it open.
             StoreUnusableError: it is damaged, of a newer format, or holds other files.
         """
         settings = settings or RocksSettings()
-        return cls(DataDirectory(path, settings), clock, settings, failpoints or {}, timer, flush_observer)
+        directory = DataDirectory(path, settings)
+        return cls(directory, clock, settings, failpoints or {}, timer, flush_observer, change_log)
 
     @property
     def newest_timestamp(self) -> int:
@@ -208,7 +214,7 @@ class RocksEngine:
         if space in self._dropped:
             await self._until_dropped(database.group_commit, space)
             return
-        durable = database.group_commit.durable_within(bounds)
+        durable = sorted_rows(database.group_commit.durable_within(bounds))
         cursor = Cursor(database.database, bounds, durable, limit, self._settings, keys_only=keys_only)
         self._cursors.add(cursor)
         del database  # A scan may outlive it.
@@ -306,6 +312,17 @@ class RocksEngine:
         self._clock()  # Raises if commits could have no timestamp.
         await self._lifecycle.writable().group_commit.until_all_durable()
 
+    async def flush(self) -> None:
+        """Have files hold all changes so far, and tell the change log. Syncs wait meanwhile.
+
+        Raises:
+            EngineError: they cannot be written.
+        """
+        database = self._lifecycle.writable()
+        await self._flusher.run(database.flush_memory)
+        if self._lifecycle.writable() is database:
+            database.note_flushed()
+
     async def checkpoint(self, path: Path) -> None:
         """Make a checkpoint of everything acknowledged so far, and of nothing undurable. Commits wait meanwhile.
 
@@ -338,6 +355,8 @@ class RocksEngine:
             self._flush_observer,
         )
         adopted.newest_timestamp = adopted.stored_timestamp()
+        if self._change_log is not None:
+            adopted.log_changes(self._change_log)
         adopted.group_commit.on_rejected_drops = self._dropped.difference_update
         return adopted
 

@@ -303,6 +303,8 @@ class GroupCommit:
         """Called once, after a failure, when no flush is in flight any more."""
         self.on_rejected_drops: Callable[[set[int]], None] = lambda _: None
         """Called with the spaces whose drop a stall rejected."""
+        self.on_durable: Callable[[CommitGroup], None] = lambda _: None
+        """Called with each group that is durable, before a reader sees it or a waiter knows."""
         self._write = write
         self._sync = sync
         self._worker = worker
@@ -462,6 +464,7 @@ class GroupCommit:
         return closed
 
     def _acknowledge(self, group: CommitGroup) -> None:
+        self.on_durable(group)
         self._flushing = None
         group.acknowledge()
 

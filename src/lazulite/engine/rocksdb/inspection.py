@@ -23,7 +23,7 @@ from lazulite.engine.rocksdb.group_commit import STORE_ERRORS
 from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options
 from lazulite.engine.rocksdb.recovery import recovery_mode
 from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, journal
-from lazulite.engine.rocksdb.scan import Runs, replaced
+from lazulite.engine.rocksdb.scan import Runs, replaced, sorted_rows
 
 _READAHEAD_BYTES = 2 * MIB
 
@@ -61,7 +61,7 @@ class Inspection:
         options.set_iterate_upper_bound(end)
         with STORE_ERRORS:
             iterator = self._database.iter(options)
-        within = {key: value for key, value in before.items() if start <= key < end}
+        within = sorted_rows({key: value for key, value in before.items() if start <= key < end})
         for keys, values in replaced(_runs(iterator, start), within):
             yield from zip(keys, values, strict=True)
 

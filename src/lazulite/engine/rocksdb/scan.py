@@ -2,7 +2,8 @@
 
 The snapshot is that of a RocksDB iterator: it sees the database of the moment when it was made. (Iterators of the
 binding's `Snapshot` see later writes, so that class is of no use here.) The database may hold undurable writes at that
-moment. The argument `durable` holds the durable values of their keys, which replace them.
+moment. The argument `durable` holds the durable values of their keys, which replace them. The database of a `Replica`
+lacks writes at that moment; there the argument holds those.
 
 A scan of keys alone reads the index of keys of a listed space (`key_encoding`), and the keys of rows in any other. The
 keys of a slice may therefore be those of the index. Both are decoded alike.
@@ -10,7 +11,7 @@ keys of a slice may therefore be those of the index. Both are decoded alike.
 An iterator keeps its database open, so all cursors must be closed before the database.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
@@ -35,10 +36,19 @@ Runs = Generator[_Run, None, None]
 """Keys and values in ascending order, a few rows at a time to keep the cost of a row near the binding's own. A run may
 be empty."""
 
+SortedRows = tuple[Sequence[bytes], Sequence[bytes | None]]
+"""Keys in ascending order, and their values; None: absent."""
+
 _RUN_ROWS_MAX = 16
 _RUN_KEYS_MAX = 256
 _LARGE_BYTES = 16 << 10
 """A larger row ends its run."""
+
+
+def sorted_rows(rows: Mapping[bytes, bytes | None]) -> SortedRows:
+    """Return rows in order."""
+    keys = sorted(rows)
+    return keys, [rows[key] for key in keys]
 
 
 class RowSlice:
@@ -75,7 +85,7 @@ class Cursor:
         self,
         database: Rdict,
         ranges: Sequence[Bounds],
-        durable: Mapping[bytes, bytes | None],
+        durable: SortedRows,
         limit: int | None,
         settings: RocksSettings,
         *,
@@ -97,11 +107,11 @@ class Cursor:
             if keys_only:
                 if is_listed(ranges[0][0]):
                     ranges = [(index_key(start), index_key(end)) for start, end in ranges]
-                    durable = {index_key(key): value for key, value in durable.items()}
+                    durable = (list(map(index_key, durable[0])), durable[1])
                 runs = _runs_of_keys([_key_range(database, *bounds) for bounds in ranges], run_rows)
             else:
                 runs = _runs_of(database.iter(_options(ranges[-1][1])), ranges, run_rows)
-        self._runs = replaced(runs, durable) if durable else runs
+        self._runs = replaced(runs, durable) if durable[0] else runs
 
     def close(self) -> None:
         """Release the database; a later `next_slice` is rejected."""
@@ -201,22 +211,32 @@ def _options(end: bytes) -> ReadOptions:
     return options
 
 
-def replaced(runs: Runs, durable: Mapping[bytes, bytes | None]) -> Runs:
+def replaced(runs: Runs, durable: SortedRows) -> Runs:
     """Yield runs with those keys' rows replaced, put in, or left out (None) as `durable` says."""
-    waiting = sorted(durable, reverse=True)
-    for keys, values in runs:
-        if not keys or not waiting or waiting[-1] > keys[-1]:
-            yield keys, values
-            continue
+    others, values_of_others = durable
+    at = 0
+
+    def mixed(keys: Sequence[bytes], values: Sequence[bytes], end: int) -> _Run:
         rows: dict[bytes, bytes | None] = dict(zip(keys, values, strict=True))
-        while waiting and waiting[-1] <= keys[-1]:
-            key = waiting.pop()
-            rows[key] = durable[key]
-        yield _present(rows)
-    yield _present({key: durable[key] for key in waiting})
+        rows.update(zip(others[at:end], values_of_others[at:end], strict=True))
+        present = sorted((key, value) for key, value in rows.items() if value is not None)
+        return [key for key, _ in present], [value for _, value in present]
 
+    def end_of_run(start: int, end: int) -> int:
+        for index in range(start, min(end, start + _RUN_ROWS_MAX)):
+            if len(values_of_others[index] or b"") > _LARGE_BYTES:
+                return index + 1
+        return min(end, start + _RUN_ROWS_MAX)
 
-def _present(rows: Mapping[bytes, bytes | None]) -> _Run:
-    """Return the rows that are present, in order."""
-    present = sorted((key, value) for key, value in rows.items() if value is not None)
-    return [key for key, _ in present], [value for _, value in present]
+    for keys, values in runs:
+        behind = bisect_right(others, keys[-1], at) if keys else at
+        while (end := end_of_run(at, behind)) < behind:
+            cut = bisect_right(keys, others[end - 1])
+            yield mixed(keys[:cut], values[:cut], end)
+            keys, values, at = keys[cut:], values[cut:], end  # noqa: PLW2901
+        yield mixed(keys, values, behind) if behind > at else (keys, values)
+        at = behind
+    while at < len(others):
+        end = end_of_run(at, len(others))
+        yield mixed([], [], end)
+        at = end

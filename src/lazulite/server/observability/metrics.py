@@ -53,6 +53,8 @@ READINGS = {
     "store_compaction_debt_bytes": "What compactions still have to rewrite, roughly.",
     "store_writes_stopped": "1 while the store takes no writes because compactions are behind.",
     "forwarded_rows_total": "Rows whose commit another process of a database was asked for.",
+    "replica_reads_total": "Reads of rows that workers answered from their replicas.",
+    "primary_reads_total": "Reads of rows for which workers asked the primary.",
     "overtaken_rows_total": "Rows sent to a database in vain, as another process had changed their partition.",
 }
 """Gauges, counters (`_total`) and what they mean; they are handed in at each scrape, under these names."""
