@@ -266,9 +266,13 @@ def head_lines(headers: Sequence[tuple[str, str]], operation: str, version: str)
     unknown = _unknown_headers(operation, version)
     lines = [f"{name}: {text}" for name, text in headers if name not in unknown]
     text = "\r\n".join(lines)
-    if not text.isascii() or text.count("\n") >= len(lines) or text.count("\r") >= len(lines) or "\0" in text:
-        return None
-    return f"{text}\r\n" if lines else ""
+    text = f"{text}\r\n" if lines else ""
+    return text if is_plain_text(text, len(lines)) else None
+
+
+def is_plain_text(lines: str, count: int) -> bool:
+    """Return whether these are so many lines of a head, each ended by CRLF, and all ASCII."""
+    return lines.isascii() and lines.count("\n") == count == lines.count("\r") and "\0" not in lines
 
 
 def known_headers(headers: list[tuple[str, str]], operation: str, version: str) -> list[tuple[str, str]]:

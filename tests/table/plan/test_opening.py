@@ -11,6 +11,7 @@ from .world import ENTITY, JSON, World
 
 SOURCE = Path(lazulite.__file__).parent
 MAKERS = {
+    "blob/blobs/read_blob.py",
     "blob/requests/operation.py",
     "protocol/message.py",
     "queue/operations/messages.py",

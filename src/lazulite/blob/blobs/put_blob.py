@@ -57,36 +57,65 @@ async def create_blob(
 
     The tags are those of `source` if the request says so.
     """
-    headers = call.request.headers
-    text = require_header(headers, TYPE)
-    if text not in _TYPES:
-        raise invalid_header(TYPE, text)
-    type_ = BlobType(text)
-    check_length(call, limit_of(PUT_BLOB_BYTES_BY_VERSION, call.version) if type_ is BlobType.BLOCK else 0)
-    make = _TYPES[type_](headers, call)
-    new_blob = NewBlob(call, type_, content_headers, await call.retention())
+    put = BlobPut(call, content_headers, await call.retention())
     if source is not None:
-        new_blob.take_tags(source)
+        put.new_blob.take_tags(source)
     container = await call.container()
-    received = EMPTY
-
-    def decide(transaction: Transaction) -> Blob:
-        return new_blob.put(transaction, make(new_blob.allow(transaction), received))
 
     async def allow() -> None:
-        await call.decide_early(container, decide)
+        await call.decide_early(container, put.decide)
 
-    if new_blob.has_tags:
+    if put.new_blob.has_tags:
         await allow()
-    if type_ is BlobType.BLOCK:
+    if put.type is BlobType.BLOCK:
         owner = Owner(container.space, call.resource.blob)
-        received = await receive_allowed(call, owner, PUT_BLOB, allow, content)
+        put.received = await receive_allowed(call, owner, PUT_BLOB, allow, content)
     else:
         create_digests(call, PUT_EMPTY_BLOB).check()
-    await new_blob.prepare(container)
-    blob = await commit_received(call.context.contents, received, lambda: call.commit(container, decide))
-    checked = make_checksum_headers(call, received.digests) if type_ is BlobType.BLOCK else []
-    return Response(201, written(blob, *checked))
+    await put.new_blob.prepare(container)
+    return put.response(
+        await commit_received(call.context.contents, put.received, lambda: call.commit(container, put.decide))
+    )
+
+
+class BlobPut:
+    """One Put Blob, or Put Blob From URL.
+
+    Args:
+        call: the request.
+        content_headers: to be stored with the blob.
+        retention: what is kept of its predecessor.
+
+    Attributes:
+        type: of the blob.
+        new_blob: the blob without its bytes.
+        received: its content, once it was received.
+
+    Raises:
+        ServiceError: 400, 411, 413.
+    """
+
+    def __init__(self, call: Call, content_headers: ContentHeaders, retention: Retention) -> None:
+        headers = call.request.headers
+        text = require_header(headers, TYPE)
+        make = _TYPES.get(text)
+        if make is None:
+            raise invalid_header(TYPE, text)
+        self._call = call
+        self.type = type_ = BlobType(text)
+        check_length(call, limit_of(PUT_BLOB_BYTES_BY_VERSION, call.version) if type_ is BlobType.BLOCK else 0)
+        self._make = make(headers, call)
+        self.new_blob = NewBlob(call, type_, content_headers, retention)
+        self.received = EMPTY
+
+    def decide(self, transaction: Transaction) -> Blob:
+        """Write the blob and return it. Raises as `NewBlob.allow`."""
+        return self.new_blob.put(transaction, self._make(self.new_blob.allow(transaction), self.received))
+
+    def response(self, blob: Blob) -> Response:
+        """Return the response, given the blob as it was written."""
+        checked = make_checksum_headers(self._call, self.received.digests) if self.type is BlobType.BLOCK else ()
+        return Response(201, written(blob, *checked))
 
 
 def check_length(call: Call, most: int) -> None:
@@ -127,7 +156,12 @@ def _page(headers: Mapping[str, str], call: Call) -> Make:
     return lambda common, _: common._replace(list=number, length=length, sequence=sequence)
 
 
-_TYPES = {BlobType.BLOCK: _block, BlobType.APPEND: _append, BlobType.PAGE: _page}
+_TYPES: Mapping[str, Callable[[Mapping[str, str], Call], Make]] = {
+    BlobType.BLOCK: _block,
+    BlobType.APPEND: _append,
+    BlobType.PAGE: _page,
+}
+"""For each type, what reads the headers that it alone has."""
 
 
 class NewBlob:

@@ -10,7 +10,7 @@ from lazulite.blob.model.blob import Blob, require_not_archived
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.requests.call import Call, FoundBlob
-from lazulite.blob.requests.headers import describe, read_flag, tier_of, version_of
+from lazulite.blob.requests.headers import describe, read_flag, tier_of, usual_lines, version_of
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import EventualResponse, Response
 from lazulite.protocol.metadata import metadata_headers
@@ -39,18 +39,19 @@ def get_blob(call: Call) -> EventualResponse:
 async def _get_blob(call: Call) -> Response:
     found = await call.locate()
     response, start, stop = _answer(call, found)
-    sent, headers = call.request.headers, response.headers
+    sent = call.request.headers
     wanted = _wanted_digests(call, None if response.status == HTTPStatus.OK else stop - start)
     is_structured = asks_for_structure(sent)
     if not found.blob.reference and wanted is None and not is_structured:
         return response
     content = BlobContent(call.context, (found.container.space, call.resource.blob), found.blob, start, stop)
+    response.content = content
     if wanted is not None:
-        headers += await _digests_of(call, content, wanted)
-    if not is_structured:
-        return Response(response.status, headers, content=content)
-    headers += [(BODY_HEADER, sent[BODY_HEADER]), (LENGTH_HEADER, str(content.length))]
-    return Response(response.status, headers, content=StructuredContent(content))
+        response.headers += await _digests_of(call, content, wanted)
+    if is_structured:
+        response.content = StructuredContent(content)
+        response.headers += [(BODY_HEADER, sent[BODY_HEADER]), (LENGTH_HEADER, str(content.length))]
+    return response
 
 
 def _answer(call: Call, found: FoundBlob) -> tuple[Response, int, int]:
@@ -59,10 +60,12 @@ def _answer(call: Call, found: FoundBlob) -> tuple[Response, int, int]:
     require_not_archived(blob)
     part = read_range(call.request.headers, call.version)
     start, stop = (0, blob.length) if part is None else part.within(blob.length)
-    headers = _described(call, blob, found.row, is_range=part is not None)
+    response = _described(call, found.row, blob, "GetBlob", is_range=part is not None)
+    response.body = blob.inline[start:stop]
     if part is not None:
-        headers.append(("Content-Range", f"bytes {start}-{stop - 1}/{blob.length}"))
-    return Response(200 if part is None else 206, headers, blob.inline[start:stop]), start, stop
+        response.status = 206
+        response.headers.append(("Content-Range", f"bytes {start}-{stop - 1}/{blob.length}"))
+    return response, start, stop
 
 
 def _wanted_digests(call: Call, length: int | None) -> Digests | None:
@@ -126,7 +129,9 @@ async def _get_properties(call: Call) -> Response:
 def _properties(call: Call, found: FoundBlob) -> Response:
     """Return the response, unless the blob has its bytes elsewhere: then it lacks them."""
     blob = _readable(call, found.blob)
-    return Response(200, _described(call, blob, found.row, is_range=False), blob.inline)
+    response = _described(call, found.row, blob, "GetBlobProperties")
+    response.body = blob.inline
+    return response
 
 
 async def get_metadata(call: Call) -> Response:
@@ -135,10 +140,14 @@ async def get_metadata(call: Call) -> Response:
     return Response(200, [*version_of(blob), *metadata_headers(blob.metadata)])
 
 
-def _described(call: Call, blob: Blob, row: str, *, is_range: bool) -> list[tuple[str, str]]:
-    """Return the headers of a row of the addressed blob."""
-    now = call.context.present() if call.row == CURRENT else None
-    return describe(blob, now, is_current=row == CURRENT, is_range=is_range) + tier_of(blob)
+def _described(call: Call, row: str, blob: Blob, operation: str, *, is_range: bool = False) -> Response:
+    """Return a response with the headers of a row of the addressed blob."""
+    with_lease = call.row == CURRENT
+    opening = usual_lines(blob, operation, call.version, is_range=is_range, with_lease=with_lease)
+    if opening is not None:
+        return Response(200, opening=opening)
+    now = call.context.present() if with_lease else None
+    return Response(200, describe(blob, now, is_current=row == CURRENT, is_range=is_range) + tier_of(blob))
 
 
 def _readable(call: Call, blob: Blob) -> Blob:

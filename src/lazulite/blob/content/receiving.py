@@ -21,7 +21,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.engine.content.contract import ContentId, ContentStore, ContentWriter, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.errors import ServiceError, missing_length
-from lazulite.protocol.message import Request, pieces
+from lazulite.protocol.message import pieces
 
 T = TypeVar("T")
 
@@ -65,7 +65,8 @@ async def receive(call: Call, owner: Owner, rule: Rule, content: AsyncIterator[b
     """
     digests = create_digests(call, rule)
     if content is None and _is_small(call):
-        return await _receive_small(call.request, digests)
+        await call.request.receive_body()
+        return _taken_in(call.request.body, digests)
     chunks = open_content(call, digests) if content is None else content
     return await store(call.context.contents, owner, chunks, digests)
 
@@ -110,9 +111,14 @@ def _is_small(call: Call) -> bool:
     return length is not None and length <= INLINE_BYTES_MAX and SOURCE not in headers and BODY_HEADER not in headers
 
 
-async def _receive_small(request: Request, digests: Digests) -> ReceivedContent:
-    await request.receive_body()
-    body = request.body
+def receive_now(call: Call, rule: Rule) -> ReceivedContent | None:
+    """Return what `receive` returns for a small body that is whole; None for any other. Raises as `receive`."""
+    if call.request.body_to_come is not None or not _is_small(call):
+        return None
+    return _taken_in(call.request.body, create_digests(call, rule))
+
+
+def _taken_in(body: bytes, digests: Digests) -> ReceivedContent:
     digests.update(body)
     digests.check()
     return ReceivedContent(len(body), body, None, digests)

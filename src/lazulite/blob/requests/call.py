@@ -196,10 +196,13 @@ class Call(ServiceCall[Context, Resource]):
             return blob
         return blob._replace(tags=())
 
+    def container_now(self) -> Container | None:
+        """Return the addressed container from the cache; None if it is not there."""
+        return self.context.catalog.cached(self.account, self.resource.container)
+
     async def container(self) -> Container:
         """Return the addressed container, perhaps from the cache. Raises `ContainerNotFound`."""
-        catalog, name = self.context.catalog, self.resource.container
-        return catalog.cached(self.account, name) or await catalog.require(self.account, name)
+        return self.container_now() or await self.context.catalog.require(self.account, self.resource.container)
 
     @property
     def row(self) -> str:
@@ -243,15 +246,25 @@ class Call(ServiceCall[Context, Resource]):
         account = self.context.accounts.get(self.account)
         return DEFAULTS if account is None else account.switches
 
+    def retention_now(self) -> Retention | None:
+        """Return what `retention` returns; None if it has to wait."""
+        properties = self.context.properties.cached(self.account)
+        if properties is None:
+            return None
+        policy = properties.blob.delete_retention
+        return None if policy.enabled and policy.days else Retention(self.switches.versioning)
+
     async def retention(self) -> Retention:
         """Return what the account keeps of overwritten and deleted blobs, before such a blob is kept.
 
         Raises:
             ServiceError: `ContainerNotFound`.
         """
-        properties = await self.context.properties.get(self.account)
-        policy = properties.blob.delete_retention
-        if not policy.enabled or not policy.days:
+        retention = self.retention_now()
+        if retention is not None:
+            return retention
+        policy = (await self.context.properties.get(self.account)).blob.delete_retention
+        if not (policy.enabled and policy.days):
             return Retention(self.switches.versioning)
         retention = Retention(self.switches.versioning, policy.days, policy.allow_permanent_delete)
         container = await self.container()
@@ -261,7 +274,7 @@ class Call(ServiceCall[Context, Resource]):
 
     def locate_now(self) -> FoundBlob | None:
         """Return what `locate` returns; None if it has to wait, or if there is no such blob."""
-        container = self.context.catalog.cached(self.account, self.resource.container)
+        container = self.container_now()
         if container is None:
             return None
         row = self.row

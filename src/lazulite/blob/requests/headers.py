@@ -6,12 +6,16 @@ it would be a false promise: content that its client takes for encrypted with it
 
 import re
 from binascii import a2b_base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
-from lazulite.blob.model.blob import SMART, Blob, BlobType, ContentHeaders, Copy
+from lazulite.blob.model.blob import SMART, Blob, BlobType, ContentHeaders, Copy, etag_of
 from lazulite.blob.model.lease import lease_facts
 from lazulite.blob.times import write_time
+from lazulite.blob.versions import head_lines, is_plain_text
 from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
 from lazulite.protocol.metadata import metadata_headers
@@ -212,6 +216,62 @@ def describe(blob: Blob, now: int | None, *, is_current: bool, is_range: bool) -
     if blob.metadata:
         pairs += metadata_headers(blob.metadata)
     return pairs
+
+
+class _Form(NamedTuple):
+    """The headers of usual blobs: lines with `%s` for the values that differ."""
+
+    lines: str
+    values: Callable[[tuple[str, ...]], tuple[str, ...]]
+    """Chooses those values of ETag, Last-Modified, creation time, and of `ContentHeaders`."""
+    line_count: int
+
+
+_USUAL = Blob(BlobType.BLOCK, modified=10**17, created=2 * 10**17)
+_TIMES = 3
+"""The values before those of `ContentHeaders`."""
+
+
+@lru_cache(maxsize=1024)
+def _form(operation: str, version: str, given: tuple[bool, ...], *, is_range: bool, with_lease: bool) -> _Form | None:
+    """Return the form of blobs with the given ones of `ContentHeaders`, made by `describe`. See `usual_lines`."""
+    marks = tuple(f"<{index}>" for index in range(_TIMES + len(given)))
+    texts = [mark if is_given else "" for mark, is_given in zip(marks[_TIMES:], given, strict=True)]
+    blob = _USUAL._replace(headers=ContentHeaders(*texts))
+    pairs = describe(blob, 0 if with_lease else None, is_current=True, is_range=is_range) + tier_of(blob)
+    lines = head_lines(pairs, operation, version)
+    if lines is None:
+        return None
+    lines = lines.replace("%", "%%")
+    for mark, text in zip(marks, (blob.etag, *map(format_http_date, (blob.modified, blob.created))), strict=False):
+        lines = lines.replace(text, mark)
+    indexes = [int(index) for index in re.findall("<([0-9])>", lines)]
+    return _Form(re.sub("<[0-9]>", "%s", lines), itemgetter(*indexes), lines.count("\n"))
+
+
+def usual_lines(blob: Blob, operation: str, version: str, *, is_range: bool, with_lease: bool) -> str | None:
+    """Return `describe` and `tier_of` as on the wire, see `head_lines`; None: the blob is not one of the usual ones.
+
+    Args:
+        blob: usual are block blobs without a lease, tags, metadata, a copy, versions, and a tier of their own.
+        operation: whose response has the headers.
+        version: of the request.
+        is_range: as of `describe`.
+        with_lease: whether the response tells of the lease.
+    """
+    if blob.type is not BlobType.BLOCK or blob.version or blob.tier or blob.copy is not None or blob.lease is not None:
+        return None
+    if blob.metadata or blob.tags:
+        return None
+    given = tuple([text != "" for text in blob.headers])
+    form = _form(operation, version, given, is_range=is_range, with_lease=with_lease)
+    if form is None:
+        return None
+    modified, created = blob.modified, blob.created
+    date = format_http_date(modified)
+    values = (etag_of(modified), date, date if created == modified else format_http_date(created), *blob.headers)
+    lines = form.lines % form.values(values)
+    return lines if is_plain_text(lines, form.line_count) else None
 
 
 def tier_of(blob: Blob) -> Pairs:

@@ -7,7 +7,7 @@ supported. Of the credentials, a plan lasts only if they permit the same for eve
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from lazulite.blob.auth.sas import BlobScope
 from lazulite.blob.requests.call import Call
@@ -47,6 +47,8 @@ class BlobOperation(PreparedOperation):
     """
 
     __slots__ = ("_call", "_name", "_operate", "_parameter", "_read")
+    has_templates: ClassVar[bool] = True
+    """Whether `repeated` may return something."""
 
     def __init__(
         self, call: Call, name: str, operate: Operate, read: ReadPreconditions | None, parameter: str = ""
@@ -108,8 +110,8 @@ class BlobOperation(PreparedOperation):
         if not isinstance(response, Response):
             response.close()
             return Miss.OPERATION
-        opening = head_lines(response.headers, self._name, call.version)
-        return Miss.OPERATION if opening is None else Answer(response.status, opening, response.body)
+        response = self._known(response)
+        return Miss.OPERATION if response.headers else Answer(response.status, response.opening, response.body)
 
     async def _respond(self, operation: Operation) -> Response:
         return self._known(await operation)
@@ -117,11 +119,14 @@ class BlobOperation(PreparedOperation):
     def _known(self, response: Response) -> Response:
         """Return a response as the version of its request knows it, ready for the wire if it is of the usual form."""
         headers, version = response.headers, self._call.version
-        opening = head_lines(headers, self._name, version)
-        if opening is None:
+        if not headers:
+            return response
+        lines = head_lines(headers, self._name, version)
+        if lines is None:
             response.headers = known_headers(headers, self._name, version)
         else:
-            response.opening, response.headers = opening, []
+            response.opening += lines
+            response.headers = []
         return response
 
 
