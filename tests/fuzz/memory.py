@@ -20,6 +20,7 @@ from lazulite.engine.contract import (
     KeyRange,
     SpaceDroppedError,
     Unknown,
+    Waiter,
 )
 from lazulite.engine.key_encoding import (
     SPACE_BYTES,
@@ -129,6 +130,10 @@ class MemoryEngine:
             self._timestamp = timestamp
             self.writes += 1
         return decision.result
+
+    def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
+        """Return `UNKNOWN`, see `Engine.commit_now`."""
+        return UNKNOWN
 
     async def drop(self, space: int) -> None:
         self._check_open()

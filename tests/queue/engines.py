@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from lazulite.engine.commit import Commit
-from lazulite.engine.contract import Engine, EngineUnavailableError, KeyRange, Slice, Unknown
+from lazulite.engine.contract import UNKNOWN, Engine, EngineUnavailableError, KeyRange, Slice, Unknown, Waiter
 
 T = TypeVar("T")
 
@@ -44,6 +44,10 @@ class CountingEngine:
         """See `Engine`."""
         self.calls["scan"] += 1
         return self._engine.scan(space, ranges, limit, keys_only=keys_only)
+
+    def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
+        """Return `UNKNOWN`, so that `commit` does it."""
+        return UNKNOWN
 
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """See `Engine`."""

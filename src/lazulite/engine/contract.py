@@ -111,8 +111,24 @@ class SpaceDroppedError(EngineError):
     """The space of a commit was dropped."""
 
 
+class Waiter(Protocol):
+    """Waits for a commit to become durable, as a future does. Neither method may raise."""
+
+    def done(self) -> bool:
+        """Return whether it waits no more."""
+        ...
+
+    def set_result(self, result: None, /) -> None:
+        """Note that the commit is durable."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Note that it may not be."""
+        ...
+
+
 class Engine(Protocol):
-    """A row store. Every method except `get_now` may raise `EngineUnavailableError`."""
+    """A row store. Every method except `get_now` and `commit_now` may raise `EngineUnavailableError`."""
 
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """Return one row's value, or None if there is no such row."""
@@ -147,6 +163,16 @@ class Engine(Protocol):
 
         Raises:
             SpaceDroppedError: the space was dropped.
+        """
+        ...
+
+    def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
+        """Decide a commit in this step. Return its result, of which nothing may be told before `waiter` is resolved.
+
+        Returns:
+            `UNKNOWN`, where `commit` would wait first, or would fail; where the decision rejects, or writes nothing.
+            Then nothing was changed, and the waiter is forgotten. An engine whose rows are a round trip away always
+            returns it.
         """
         ...
 

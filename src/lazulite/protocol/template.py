@@ -88,7 +88,7 @@ class PendingAnswer(Protocol):
         """Send an answer."""
         ...
 
-    def fail(self, failure: Exception) -> None:
+    def fail(self, failure: BaseException) -> None:
         """Send the rejection of a request that has failed after all, as when the store could not make it durable."""
         ...
 
@@ -131,6 +131,10 @@ class Template(Protocol):
             body: whole.
             later: None only if the template never waits.
         """
+        ...
+
+    def missing_bytes(self, values: HeadValues, body: bytes) -> int:
+        """Return how many bytes of the body are to come, by the Content-Length among the values; 0 if none tells."""
         ...
 
     def head_of(self, answer: Answer, values: HeadValues, request_id: str) -> bytes:

@@ -108,7 +108,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         record.version, record.account = plan.version.governing, plan.account.name
         record.operation = plan.route.operation
         request.authenticated = True
-        request.repeat = RepeatedPlan(self._templates, plan)
+        if plan.operation.has_templates:
+            request.repeat = RepeatedPlan(self._templates, plan)
         self.plans.hits += 1
         if plan.route.body and request.body_to_come is not None:
             return self._finished(request, plan, properties.cors, self._receive_and_run(request, plan, cut.keys))
@@ -180,7 +181,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
                 record.version = version.governing
                 plan, call, keys = await self._compile(request, account, address, parameters, version)
                 response = await self._run(request, plan, keys)
-                if cut is not None and self.plans.offer(cut, plan, call):
+                if cut is not None and self.plans.offer(cut, plan, call) and plan.operation.has_templates:
                     request.repeat = RepeatedPlan(self._templates, plan)
         except _FAILURES as failure:
             response = self._failed(request, parameters, version, failure)

@@ -232,6 +232,11 @@ class PreparedOperation(ABC):
             ServiceError: a rejection; or awaiting the response raises it.
         """
 
+    @property
+    def has_templates(self) -> bool:
+        """Whether `repeated` may return something. Without it, no request pays for the search of a template."""
+        return False
+
     def repeated(self, names: Sequence[str]) -> "RepeatedOperation | None":  # noqa: ARG002 - for those that have one
         """Return what answers requests by the values of their heads alone; None: there is no such way.
 

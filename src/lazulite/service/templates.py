@@ -5,6 +5,7 @@ bytes. Looked at for each request are the account object, the token's time, or t
 rules, of which there must be none; the values; and all that the operation looks at.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ from lazulite.service.routing import RepeatedOperation
 _STATUS_LINES: Mapping[int, str] = {
     status: f"HTTP/1.1 {status} {REASONS[status]}\r\n" for status in (200, 201, 204, 206)
 }
+_LENGTH = re.compile(rb"[0-9]{1,9}")
 _CLIENT_ID = "x-ms-client-request-id"
 _CHECKED_ELSEWHERE = frozenset({KEY, "authorization", "content-length"})
 """HeadValues that are compared with what has no line end: keys by their pattern, a signature, a length."""
@@ -168,6 +170,11 @@ class PlanTemplate:
         if self.watcher is not None and not self.watcher.admits(values):
             return Miss.WATCHED
         return self._operation.answer(values, body, later)
+
+    def missing_bytes(self, values: HeadValues, body: bytes) -> int:
+        """See `Template`."""
+        at = self._length_at
+        return int(values[at]) - len(body) if at is not None and _LENGTH.fullmatch(values[at]) else 0
 
     def _are_usual(self, values: HeadValues, body: bytes) -> bool:
         """Return whether the values are read as they are, and the body has the length that they tell."""

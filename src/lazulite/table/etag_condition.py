@@ -48,9 +48,14 @@ def read_condition(headers: Mapping[str, str], verb: str) -> str | None:
             raise ServiceError("InvalidInput", _BOTH)
         named = "DELETE" if verb == "DELETE" else "PUT"
         raise ServiceError("InvalidInput", f"If-None-Match HTTP header cannot be specified for {named} operations.")
-    if if_match is None or if_match == ANY or _WEAK_TAG.fullmatch(if_match):
+    if if_match is None or is_condition(if_match):
         return if_match
     raise ServiceError("InvalidInput", _MALFORMED.format(if_match))
+
+
+def is_condition(text: str) -> bool:
+    """Return whether the text of a header is a condition."""
+    return text == ANY or _WEAK_TAG.fullmatch(text) is not None
 
 
 def require_condition(condition: str | None, table: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lazulite.engine.commit import Commit, CommitProcedure
-from lazulite.engine.contract import UNKNOWN, Clock, KeyRange, Slice, Unknown
+from lazulite.engine.contract import UNKNOWN, Clock, KeyRange, Slice, Unknown, Waiter
 from lazulite.engine.remote.channel import Channel
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.codec import Codec, Encoding
@@ -127,6 +127,9 @@ class EngineOverChannel:
                 yield part
         finally:
             await slices.aclose()
+
+    def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
+        return UNKNOWN
 
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         return await (await self.joined()).commit(space, partition, commit)

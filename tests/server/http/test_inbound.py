@@ -185,7 +185,9 @@ def new_request(method: str, headers: Mapping[str, str]) -> Request:
 
 
 def read(data: bytes, limits: Limits | None = None) -> PendingRequest | None:
-    return WholeMessageReader(limits or Limits(), new_request).read(data)
+    reader = WholeMessageReader(limits or Limits(), new_request)
+    head = reader.read_head(data)
+    return None if head is None else reader.read(data, head)
 
 
 def generated(count: int, seed: int) -> Iterator[bytes]:
@@ -364,5 +366,7 @@ def test_limits_of_head_and_body_hold() -> None:
 
 def test_a_closed_reader_reads_nothing() -> None:
     reader = WholeMessageReader(Limits(), new_request)
+    head = reader.read_head(USUAL)
+    assert head is not None
     reader.close()
-    assert reader.read(USUAL) is None
+    assert reader.read(USUAL, head) is None

@@ -17,6 +17,9 @@ class Fixed(NamedTuple):
     def begin(self, values: HeadValues, body: bytes, later: PendingAnswer | None) -> Answer:
         return Answer(200, "")
 
+    def missing_bytes(self, values: HeadValues, body: bytes) -> int:
+        return 0
+
     def head_of(self, answer: Answer, values: HeadValues, request_id: str) -> bytes:
         return self.text.encode()
 

@@ -3,12 +3,14 @@
 Two sides that get the same bytes give the same bytes, ids and all: their clocks stand still, and they count requests.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from typing import Self
 
 from lazulite.engine.contract import Clock as EngineClock
 from lazulite.engine.contract import Engine
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import unix_seconds
 from lazulite.protocol.message import Request, Service
 from lazulite.server.admission.budgets import budgets_of
@@ -24,6 +26,11 @@ from tests.server.wire import Clock, Transport, settle
 from tests.table.plan.world import ENTITY, JSON, NAME, VERSION, World
 
 FIELDS = {"Host": "h", "Accept": JSON, "x-ms-version": VERSION, "User-Agent": "sdk"}
+
+
+def in_memory(clock: EngineClock) -> RocksEngine:
+    """Open the engine whose commits templates join."""
+    return RocksEngine.open(None, clock)
 
 
 class Lines:
@@ -111,13 +118,26 @@ class Side:
         assert (await self.world.ask("PUT", "orders(PartitionKey='p',RowKey='second')", body={"A": 2})).status == 204
         return self
 
+    async def settle(self) -> None:
+        """Let the connection do all that it can do now, whatever is to be synced."""
+        await settle()
+        while self.is_syncing:  # noqa: ASYNC110 - a thread does it, which tells the connection
+            await asyncio.sleep(0.0001)
+        await settle()
+
+    @property
+    def is_syncing(self) -> bool:
+        """Whether the service works on a request that is whole."""
+        running = self.transport.protocol.running  # type: ignore[attr-defined]  # a Connection
+        return running is not None and running.complete
+
     async def send(self, *pieces: bytes) -> bytes:
         """Feed a client's bytes, read by read; return what it is sent. After the end of a connection, make another."""
         transport = self.transport
         for piece in pieces:
             if not transport.closed:
                 transport.protocol.data_received(piece)
-                await settle()
+                await self.settle()
         written, transport.written = transport.written, b""
         if transport.closed or transport.eof:
             transport.abort()

@@ -7,7 +7,7 @@ supported. Of the credentials, a plan lasts only if they permit the same for eve
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from lazulite.blob.auth.sas import BlobScope
 from lazulite.blob.requests.call import Call
@@ -47,8 +47,6 @@ class BlobOperation(PreparedOperation):
     """
 
     __slots__ = ("_call", "_name", "_operate", "_parameter", "_read")
-    has_templates: ClassVar[bool] = True
-    """Whether `repeated` may return something."""
 
     def __init__(
         self, call: Call, name: str, operate: Operate, read: ReadPreconditions | None, parameter: str = ""
@@ -80,11 +78,16 @@ class BlobOperation(PreparedOperation):
         response = self._operate(call)
         return self._known(response) if isinstance(response, Response) else self._respond(response)
 
-    def repeated(self, names: Sequence[str]) -> "RepeatedRead | None":
+    @property
+    def has_templates(self) -> bool:
         """See `PreparedOperation`: only of reads, as what is stored decides on them at once."""
+        return self._call.method in _READS
+
+    def repeated(self, names: Sequence[str]) -> "RepeatedRead | None":
+        """See `PreparedOperation`."""
         call = self._call
         fields = [name for name in names if name != KEY]
-        if call.method not in _READS or len(set(fields)) < len(fields):
+        if not self.has_templates or len(set(fields)) < len(fields):
             return None
         if len(names) - len(fields) != len(call.resource.keys):
             return None

@@ -50,6 +50,7 @@ from lazulite.engine.contract import (
     KeyRange,
     SpaceDroppedError,
     Unknown,
+    Waiter,
 )
 from lazulite.engine.postgres import schema, server_settings, sql_scripts
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
@@ -179,6 +180,10 @@ class PostgresEngine:
 
     def get_now(self, space: int, partition: str, row: str) -> Unknown:  # noqa: ARG002 - the contract's
         """Return `UNKNOWN`, see `Engine.get_now`."""
+        return UNKNOWN
+
+    def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> Unknown:  # noqa: ARG002 - the contract's
+        """Return `UNKNOWN`, see `Engine.commit_now`."""
         return UNKNOWN
 
     async def scan(

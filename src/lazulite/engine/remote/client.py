@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from lazulite.engine.commit import SWAP, Commit, Needs, Plain
 from lazulite.engine.commit_needs import commit_prepared
-from lazulite.engine.contract import UNKNOWN, Clock, EngineUnavailableError, Key, KeyRange, Slice, Unknown
+from lazulite.engine.contract import UNKNOWN, Clock, EngineUnavailableError, Key, KeyRange, Slice, Unknown, Waiter
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
@@ -93,6 +93,10 @@ class RemoteEngine:
         if value is not UNKNOWN:
             self._replica_reads += 1
         return value
+
+    def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> Unknown:  # noqa: ARG002 - the contract's
+        """Return `UNKNOWN`, see `Engine.commit_now`."""
+        return UNKNOWN
 
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         """See `Engine.commit`. The codec must know the commit's procedure."""

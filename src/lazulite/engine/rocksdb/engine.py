@@ -27,7 +27,7 @@ from typing import Self, TypeVar
 
 from rocksdict import Rdict
 
-from lazulite.engine.commit import Commit, Needs, Values
+from lazulite.engine.commit import Commit, Decision, Needs, Values
 from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import (
     UNKNOWN,
@@ -37,6 +37,7 @@ from lazulite.engine.contract import (
     KeyRange,
     SpaceDroppedError,
     Unknown,
+    Waiter,
 )
 from lazulite.engine.key_encoding import encode_key, encode_keys, index_key, is_listed, range_bounds, space_bounds
 from lazulite.engine.rocksdb.change_log import ChangeLog
@@ -293,6 +294,32 @@ class RocksEngine:
         if changed:
             return Outcome(decision.result, group_commit.until_all_durable())
         return Outcome(decision.result, group_commit.until_durable(keys, space))
+
+    def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
+        """Decide a commit in this step, or return `UNKNOWN`, see `Engine.commit_now`."""
+        database = self._lifecycle.current
+        if database is None or self._lifecycle.closing or space in self._dropped:
+            return UNKNOWN
+        group_commit = database.group_commit
+        if group_commit.failure is not None or group_commit.full:
+            return UNKNOWN
+        keys = encode_keys(space, partition, commit.rows)
+        try:
+            current = database.latest_of(keys)
+            timestamp = max(self._clock(), database.newest_timestamp + 1)
+            decision = None if current is None else commit.decide(current, timestamp)
+        except Exception:  # noqa: BLE001 - any rejection at all; `commit` raises it once its reads are durable.
+            return UNKNOWN
+        if current is None or not isinstance(decision, Decision):
+            return UNKNOWN
+        changed = changes_by_key(commit.rows, keys, current, decision.changes)
+        if not changed:
+            return UNKNOWN
+        group_commit.join(changed)
+        database.newest_timestamp = timestamp
+        group_commit.resolve(waiter)
+        result: T = decision.result
+        return result
 
     async def drop(self, space: int) -> None:
         """Drop a space, see `Engine.drop`."""

@@ -51,7 +51,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from rocksdict import DbClosedError
 
 from lazulite.engine.commit import Changes, Needs, Values
-from lazulite.engine.contract import EngineError, EngineUnavailableError
+from lazulite.engine.contract import EngineError, EngineUnavailableError, Waiter
 
 T = TypeVar("T")
 
@@ -205,7 +205,7 @@ class CommitGroup:
         undo: the value of each key before the group.
         dropped: spaces dropped, after all changes of their keys.
         size_bytes: size of the keys and values of all changes.
-        waiters: futures to resolve once the group is durable.
+        waiters: to be resolved once the group is durable, futures most of them.
     """
 
     __slots__ = ("changes", "dropped", "size_bytes", "undo", "waiters")
@@ -215,7 +215,7 @@ class CommitGroup:
         self.undo: dict[bytes, bytes | None] = {}
         self.dropped: set[int] = set()
         self.size_bytes = 0
-        self.waiters: list[asyncio.Future[None]] = []
+        self.waiters: list[Waiter] = []
 
     def join(self, changed: Iterable[KeyChange]) -> None:
         """Add the changes of a commit."""
@@ -415,6 +415,12 @@ class GroupCommit:
             if self.failure is not None:
                 raise unavailable(self.failure)
             yield
+
+    def resolve(self, waiter: Waiter) -> None:
+        """Have a waiter resolved once all that joined is durable. Only while there is no `failure`."""
+        self._open.waiters.append(waiter)
+        if self._flush is None:
+            self._flush = asyncio.create_task(self._flush_groups())
 
     def _wait(self, group: CommitGroup) -> asyncio.Future[None]:
         # Asking for the running loop takes longer than all else here.

@@ -18,17 +18,24 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response
 from lazulite.protocol.template import Answer, HeadValues, Miss, Template
 from lazulite.server.http.connection_parts import ConnectionParts
-from lazulite.server.http.exchange import begin, cancel, leave, reject, respond
+from lazulite.server.http.exchange import (
+    TemplateExchange,
+    begin,
+    cancel,
+    leave,
+    read_again,
+    reject,
+    respond,
+    send_answer,
+)
 from lazulite.server.http.inbound import BYTES_MAX
 from lazulite.server.http.outbound import CONTINUE, OutboundStream, client_address
 from lazulite.server.http.parser import Reading
 from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.states import TRANSITIONS, Action, Event, State
-from lazulite.server.observability.exchange import Exchange
 
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that get that answer at a time; beyond them, a connection is just closed."""
@@ -74,6 +81,7 @@ def _respond_timed_out(connection: ConnectionParts) -> None:
     pending = connection.running
     assert pending is not None
     pending.keep_alive = False
+    read_again(connection, pending)
     timed_out = connection.server.service.reject(pending.request, ServiceError("OperationTimedOut"))
     respond(connection, pending, timed_out, linger=True)
 
@@ -147,57 +155,70 @@ class Connection(ConnectionParts, asyncio.Protocol):
                 self.outbound.discard(len(data))
                 self.gate.try_admit(self.outbound)
             return
-        self.inbound.missed = missed = self._answer(data) if self.at_rest else Miss.BUSY
+        inbound = self.inbound
+        if self.holding:
+            self.holding, data = False, inbound.take() + data
+            inbound.missed = missed = self._answer(data)
+        else:
+            inbound.missed = missed = self._answer(data, may_hold=True) if self.at_rest else Miss.BUSY
         if missed is None:
             return
         self.memory.note_read(len(data))
-        self.inbound.receive(data)
+        inbound.receive(data)
         self.advance()
 
-    def _answer(self, data: bytes) -> Miss | None:
-        """Answer a request by its template, and stay at rest; or return why there is no answer."""
-        server = self.server
-        templates = server.templates
-        if templates is None or server.stopping or len(data) > BYTES_MAX:
+    def _answer(self, data: bytes, *, may_hold: bool = False) -> Miss | None:
+        """Answer a request by its template, now or later; or return why there is no answer.
+
+        Args:
+            data: what came, from the first byte of the request.
+            may_hold: whether a head whose body is to come may be held until the next read.
+        """
+        templates = self.server.templates
+        if templates is None or self.server.stopping or len(data) > BYTES_MAX:
             return Miss.BUSY
         found = templates.find(self.scheme, data)
         if found is None:
             templates.miss(Miss.UNKNOWN)
             return Miss.UNKNOWN
         template, values, body = found
-        began_s = server.clock()
+        later = TemplateExchange(self, template, values, data) if template.waits else None
+        began_s = self.server.clock()
         try:
-            answer = template.begin(values, body, None)
+            answer = template.begin(values, body, later)
         except Exception:  # noqa: BLE001 - whatever it is, the usual way meets it again, reports it and responds
             answer = Miss.FAILED
         if isinstance(answer, Miss):
+            if may_hold and answer is Miss.VALUES and 0 < template.missing_bytes(values, body) <= BYTES_MAX - len(data):
+                self._hold(data)
+                return None
             templates.miss(answer)
             return answer
-        assert answer is not None, "it never waits"
         templates.hits += 1
-        self._send(template, values, answer, len(body), began_s)
+        if answer is None:
+            assert later is not None, "it waits"
+            self.at_rest = False
+            later.start()
+        else:
+            self._send(template, values, answer, len(body), began_s)
         return None
 
+    def _hold(self, data: bytes) -> None:
+        """Hold a head until its body comes. Whatever else happens, it then goes the usual way."""
+        self.holding, self.at_rest = True, False
+        self.inbound.receive(data)
+        self.on(Event.HEAD_BEGUN)
+        self.charge()
+
     def _send(self, template: Template, values: HeadValues, answer: Answer, body_bytes: int, began_s: float) -> None:
-        """Send the answer to a request whose body had so many bytes."""
-        server, outbound, parser = self.server, self.outbound, self.inbound.parser
-        if outbound is None:
-            return
-        request_id = server.new_request_id()
-        head = template.head_of(answer, values, request_id)
-        body = b"" if template.method == "HEAD" else answer.body
-        outbound.write(head, body)
+        """Send an answer that was ready, to a request whose body had so many bytes."""
+        parser = self.inbound.parser
+        send_answer(self, template, values, answer, self.server.new_request_id(), began_s, body_bytes)
         parser.message_count += 1
-        self._message_count = parser.message_count
-        self.deadline_s = began_s + server.seconds_in[_IDLE]
-        server.scheduler.note_short_request()
-        if server.logs:
-            request = Request(template.method, "", client=self.client, id=request_id, record=template.record)
-            elapsed_ms = (server.clock() - began_s) * 1000
-            exchange = Exchange(request, Response(answer.status), elapsed_ms, body_bytes, len(head) + len(body))
-            for log in server.logs:
-                log.record(exchange)
-        if outbound.hidden_bytes:
+        if self.at_rest and not self.ending and (self.outbound is None or not self.outbound.hidden_bytes):
+            self._message_count = parser.message_count
+            self.deadline_s = began_s + self.server.seconds_in[_IDLE]
+        elif not self.ending:
             self.advance()
 
     def eof_received(self) -> bool:
@@ -271,6 +292,9 @@ class Connection(ConnectionParts, asyncio.Protocol):
         """Act on a passed deadline as the state says, unless the client waits for the server."""
         running = self.running
         if not self.gate.waits and not (running is not None and running.waits_for_room):
+            if self.holding:
+                self.advance()
+                return
             action = TRANSITIONS[self.state, Event.TIMEOUT].action
             assert action is not None
             ACTIONS[action](self)
@@ -324,7 +348,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
 
     def advance(self) -> None:
         """Do all that can be done now: respond to or start the next request, parse more input, choose the state."""
-        self.at_rest = False
+        self.at_rest = self.holding = False
         inbound, gate, outbound = self.inbound, self.gate, self.outbound
         queue = inbound.queue
         ready_count = 0

@@ -129,6 +129,7 @@ class ConnectionParts(OpenConnection, BudgetHolder):
         ending: nothing more is said, and what comes is dropped.
         eof: the client has shut down its side.
         gate: admits the connection.
+        holding: a head was read whose body is to come, and whose template is known; it is in `inbound.unread`.
         inbound: what has come.
         memory: what is held for the client.
         outbound: the transport; None before there is one and after it was lost.
@@ -141,7 +142,7 @@ class ConnectionParts(OpenConnection, BudgetHolder):
         self.server = server
         self.scheme = scheme
         self.client = ""
-        self.at_rest = False
+        self.at_rest = self.holding = False
         self.gate = AdmissionGate(server, self._on_admitted)
         self.inbound = InboundBuffer(server.limits, self.new_request, self.gate.account)
         self.memory = ConnectionMemory(self.inbound, is_tls=scheme == "https")

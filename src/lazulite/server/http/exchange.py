@@ -18,12 +18,13 @@ Invariants:
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from http import HTTPStatus
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window, response_of
-from lazulite.protocol.template import Miss
+from lazulite.protocol.template import Answer, HeadValues, Miss, Template, end_of_head
 from lazulite.server.admission.scheduler import SLICE_SECONDS, run_metered, schedule_fairly
 from lazulite.server.http.connection_parts import ConnectionParts
 from lazulite.server.http.outbound import body_of, content_of, encode_head, send_windows
@@ -272,6 +273,101 @@ def begin(connection: ConnectionParts, pending: PendingRequest, reader: Reader, 
     return True
 
 
+def send_answer(
+    connection: ConnectionParts,
+    template: Template,
+    values: HeadValues,
+    answer: Answer,
+    request_id: str,
+    began_s: float,
+    body_bytes: int,
+) -> None:
+    """Send, and log, the answer of a template to a request whose body had so many bytes."""
+    server, outbound = connection.server, connection.outbound
+    head = template.head_of(answer, values, request_id)
+    if server.stopping:
+        head = b"%bConnection: close\r\n\r\n" % head[:-2]
+    body = b"" if template.method == "HEAD" else answer.body
+    if outbound is not None:
+        outbound.write(head, body)
+    server.scheduler.note_short_request()
+    if server.logs:
+        request = Request(template.method, "", client=connection.client, id=request_id, record=template.record)
+        elapsed_ms = (server.clock() - began_s) * 1000
+        exchange = Exchange(request, Response(answer.status), elapsed_ms, body_bytes, len(head) + len(body))
+        for log in server.logs:
+            log.record(exchange)
+
+
+class TemplateExchange:
+    """A request whose template waits for its answer. Implements `PendingAnswer`.
+
+    The connection runs it as any other request, but without a task: what it waits for does not need one.
+
+    Args:
+        connection: the connection.
+        template: of the request.
+        values: of its head.
+        data: the request, read again for a rejection.
+    """
+
+    __slots__ = ("_connection", "_data", "_pending", "_template", "_values")
+
+    def __init__(self, connection: ConnectionParts, template: Template, values: HeadValues, data: bytes) -> None:
+        self._connection = connection
+        self._template = template
+        self._values = values
+        self._data = data
+        self._pending: PendingRequest | None = None
+
+    def start(self) -> None:
+        """Begin to wait."""
+        connection, template, data = self._connection, self._template, self._data
+        request = connection.new_request(template.method)
+        request.authenticated, request.record = True, template.record
+        body_bytes = len(data) - end_of_head(data)
+        self._pending = connection.running = pending = PendingRequest(request, length=body_bytes, served=True)
+        pending.head, pending.received_bytes, pending.complete = data, body_bytes, True
+        connection.inbound.parser.message_count += 1
+        connection.reset_pace()
+        connection.on(_ON_REQUEST_STARTED)
+
+    def answer(self, answer: Answer) -> None:
+        """See `PendingAnswer`."""
+        connection, pending = self._connection, self._pending
+        assert pending is not None, "started"
+        if connection.running is pending:
+            connection.running = None
+        try:
+            if not pending.answered:
+                facts = pending.request.id, pending.started_s, pending.received_bytes
+                send_answer(connection, self._template, self._values, answer, *facts)
+                if connection.server.stopping:
+                    end_connection(connection, pending)
+            _go_on(connection)
+        except MemoryError:  # There is none left for a response: better no connection than one that hangs.
+            connection.abort()
+
+    def fail(self, failure: BaseException) -> None:
+        """See `PendingAnswer`."""
+        connection, pending = self._connection, self._pending
+        assert pending is not None, "started"
+        if not isinstance(failure, Exception):
+            connection.abort()
+            return
+        read_again(connection, pending)
+        _finish(connection, pending, _fail(connection, pending.request, failure))
+
+
+def read_again(connection: ConnectionParts, pending: PendingRequest) -> None:
+    """Give a request that a template had its head, for a rejection."""
+    known = pending.request
+    whole = None if known.path else connection.inbound.read_again(pending.head)
+    if whole is not None:
+        pending.request = request = whole.request
+        request.id, request.authenticated, request.record = known.id, True, replace(known.record)
+
+
 def _start(connection: ConnectionParts, pending: PendingRequest, work: Coroutine[object, None, Response]) -> None:
     """Begin to wait for the response of a service."""
     connection.running = pending
@@ -355,11 +451,16 @@ def _finish(connection: ConnectionParts, pending: PendingRequest, response: Resp
         connection.running = None
     if response is not None and not pending.answered:
         respond(connection, pending, response)
+    _go_on(connection)
+
+
+def _go_on(connection: ConnectionParts) -> None:
+    """Go on with the next request."""
     if not connection.ending:
         if connection.state in _SERVING:
             connection.on(_ON_RESPONDED)
         connection.advance()
-    elif memory.is_charged:
+    elif connection.memory.is_charged:
         connection.charge()
 
 

@@ -12,7 +12,7 @@ Invariants:
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
 from lazulite.protocol.fields import CHANGING, Fields, lower_name
 from lazulite.protocol.message import Request
@@ -90,6 +90,15 @@ def _cache_head(lines: bytes, headers: Fields, unique_count: int) -> None:
         _heads[lines] = head
 
 
+class Head(NamedTuple):
+    """A head that `WholeMessageReader` has read."""
+
+    line: re.Match[bytes]
+    headers: Fields
+    end: int
+    """Where the body begins."""
+
+
 class WholeMessageReader:
     """Reads the whole messages of one connection.
 
@@ -106,27 +115,31 @@ class WholeMessageReader:
         self._fields_max = limits.header_count
         self._new_request: Callable[[str, Mapping[str, str]], Request] | None = new_request
 
-    def read(self, data: bytes) -> PendingRequest | None:
-        """Return the request that `data` is from its first byte to its last; None if it is not for this reader."""
+    def read_head(self, data: bytes) -> Head | None:
+        """Return the head that `data` begins with; None if it is not for this reader."""
         line = _REQUEST_LINE.match(data)
-        if line is None or len(data) > self._bytes_max or self._new_request is None:
+        if line is None or len(data) > self._bytes_max:
             return None
         end = data.find(b"\r\n\r\n", line.end() - 2)
         headers = self._read_fields(data[line.end() - 2 : end + 2]) if end > 0 else None
-        if headers is None:
-            return None
-        method, path, query = line.groups(b"")
-        body = data[end + 4 :]
+        return None if headers is None else Head(line, headers, end + 4)
+
+    def read(self, data: bytes, head: Head) -> PendingRequest | None:
+        """Return the request that `data`, which begins with `head`, is to its last byte; None if it is none."""
+        method, path, query = head.line.groups(b"")
+        headers, body = head.headers, data[head.end :]
         length = headers.get("content-length")
         if length is None:
             if body or method in _WITH_BODY:
                 return None
-        elif method not in _WITH_BODY or _LENGTH.fullmatch(length) is None or int(length) != len(body):
+        elif _LENGTH.fullmatch(length) is None or int(length) != len(body) or (body and method not in _WITH_BODY):
+            return None
+        if self._new_request is None:
             return None
         request = self._new_request(_METHODS[method], headers)
         request.path, request.query = path.decode("ascii"), query.decode("ascii")
         pending = PendingRequest(request, True, self._body_bytes_max, len(body), served=True)
-        pending.head = data[: end + 4]
+        pending.head = data[: head.end]
         if body:
             pending.receive(body)
         pending.complete = True
@@ -219,13 +232,20 @@ class InboundBuffer:
             self._account.read(len(data))
         self.unread = bytes(self.unread) + data if self.unread else data
 
+    def take(self) -> bytes:
+        """Return what is not parsed yet, and keep it no more."""
+        data, self.unread = bytes(self.unread), _NOTHING
+        return data
+
     def read_on(self) -> bool:
         """Parse a slice of what has come; False if there is none, no room for it, or it is not accepted yet."""
         part, parser = self.unread, self.parser
         if not part or parser.stopped or (len(self.queue) > 1 and self._is_crowded()):
             return False
+        head = None
         if not self.queue and parser.is_between and isinstance(part, bytes):
-            whole = self._whole.read(part)
+            head = self._whole.read_head(part)
+            whole = None if head is None else self._whole.read(part, head)
             if whole is not None:
                 self.unread = _NOTHING
                 parser.message_count += 1
@@ -240,6 +260,9 @@ class InboundBuffer:
         else:
             self.unread = _NOTHING
         parser.feed(part)
+        if head is not None and [parser.incoming] == [*self.queue]:
+            # Its body is to come. Lines that repeat tell more than fields do.
+            self.queue[0].request.headers, self.queue[0].head = head.headers, bytes(part[: head.end])
         if parser.fragment_count:
             self._account.charge_fragments(parser.fragment_count)
             parser.fragment_count = 0
@@ -268,6 +291,11 @@ class InboundBuffer:
         """Memory of what is unread: a slice keeps all that it is cut from."""
         unread = self.unread
         return len(cast(bytes, unread.obj)) if isinstance(unread, memoryview) else len(unread)
+
+    def read_again(self, data: bytes) -> PendingRequest | None:
+        """Return a request that was answered by its template; None if nothing more is read."""
+        head = self._whole.read_head(data)
+        return None if head is None else self._whole.read(data, head)
 
     def end(self) -> None:
         """Nothing more comes: half a request gets no response."""

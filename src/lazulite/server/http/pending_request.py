@@ -37,9 +37,9 @@ class PendingRequest:
         served: the head is good, so the service sees the request, and learns of an error in the body when it asks for
             that.
 
-    `head`: its bytes, if it may have a template. `complete`: the whole body has come. `error`: what the server found
-    wrong. `accepted`: the service has accepted the body, for which `reserved_bytes` of memory are reserved.
-    `is_streamed`: it reads the body in chunks. `discards`: what comes of the body is dropped.
+    `head`: its bytes, if it may have a template; with its body, if it has one. `complete`: the whole body has come.
+    `error`: what the server found wrong. `accepted`: the service has accepted the body, for which `reserved_bytes` of
+    memory are reserved. `is_streamed`: it reads the body in chunks. `discards`: what comes of the body is dropped.
     """
 
     # Defaults are the class's: most requests need none but these few to be set, and each costs time.
@@ -98,7 +98,7 @@ class PendingRequest:
         if not self._head_bytes:
             request = self.request
             fields = sum(len(name) + len(value) + FIELD_BYTES for name, value in request.headers.items())
-            self._head_bytes = len(request.path) + len(request.query) + fields + 1
+            self._head_bytes = len(request.path) + len(request.query) + fields + len(self.head) + 1
         return self._head_bytes
 
     @property

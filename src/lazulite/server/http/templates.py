@@ -73,6 +73,8 @@ class TemplateCache:
         """Those by which templates were cut."""
         self._layouts: LruCache[int, tuple[Layout, ...]] = LruCache(LENGTHS_MAX)
         """By the length of the tail."""
+        self._barred: LruCache[int, bool] = LruCache(LENGTHS_MAX)
+        """The hashes of keys that can have no template."""
         self._misses = dict.fromkeys(Miss, 0)
         self.hits = self.learned = 0
 
@@ -119,8 +121,9 @@ class TemplateCache:
             return
         key = (request.scheme, parts.start, parts.constants)
         if missed is Miss.CREDENTIALS or (key not in self._young and key not in self._old):
-            template = repeat.template(parts, request)
+            template = None if self._barred.get(hash(key)) else repeat.template(parts, request)
             if template is None:
+                self._barred.put(hash(key), True)
                 return
             self._put(key, template)
             self.learned += 1

@@ -88,6 +88,11 @@ class EntityRead(PreparedOperation):
             return self._respond_in_steps(request, value, seconds)
         return self._respond_with(request, value, seconds)
 
+    @property
+    def has_templates(self) -> bool:
+        """See `PreparedOperation`."""
+        return True
+
     def repeated(self, names: Sequence[str]) -> "RepeatedRead | None":
         """See `PreparedOperation`."""
         return RepeatedRead(self) if names[:2] == (KEY, KEY) else None

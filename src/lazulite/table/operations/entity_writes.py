@@ -6,14 +6,17 @@ each by the same functions.
 Source: reference §9.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
+from lazulite.engine.contract import UNKNOWN
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
-from lazulite.protocol.steps import Steps
+from lazulite.protocol.steps import Steps, finish
+from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call
-from lazulite.table.etag_condition import read_condition, reject_conditions, require_condition
+from lazulite.table.etag_condition import is_condition, read_condition, reject_conditions, require_condition
 from lazulite.table.model.entity import MALFORMED, EncodedEntity
 from lazulite.table.model.row import assemble, encode_keys, etag_of, stored_etag
 from lazulite.table.names import check_new_key
@@ -33,6 +36,9 @@ from lazulite.table.responses import (
     preference_applied,
 )
 from lazulite.table.versions import UPSERT_SINCE
+
+SMALL_BYTES = 4096
+"""A body of so many bytes is read in one short step, whatever it is."""
 
 
 class InsertResponse(NamedTuple):
@@ -127,6 +133,16 @@ def prepare_usual(validated: ValidatedWrite, body: bytes, keys: Keys, condition:
     return EntityWrite(kind, partition_key, row_key, condition, stored_keys, entity.members, preference)
 
 
+def prepare_now(validated: ValidatedWrite, body: bytes, keys: Keys, condition: str | None) -> EntityWrite | None:
+    """Do what `prepare` does in one short step. Return None for a body that matches no pattern and is not small.
+
+    Raises:
+        ServiceError: 400, 403 or 415.
+    """
+    write = prepare_usual(validated, body, keys, condition)
+    return finish(prepare(validated, body, keys, condition)) if write is None and len(body) <= SMALL_BYTES else write
+
+
 def prepare(validated: ValidatedWrite, body: bytes, keys: Keys, condition: str | None) -> Steps[EntityWrite]:
     """Check everything about a write that needs no stored state, in steps.
 
@@ -209,6 +225,15 @@ class SingleWrite(PreparedOperation):
         """See `PreparedOperation`: not if the key decides on the permission."""
         return not self._call.has_key_range
 
+    @property
+    def has_templates(self) -> bool:
+        """See `PreparedOperation`."""
+        return True
+
+    def repeated(self, names: Sequence[str]) -> "RepeatedWrite":
+        """See `PreparedOperation`."""
+        return RepeatedWrite(self._validated, names)
+
     async def respond(self, request: Request, keys: Keys) -> Response:
         """See `PreparedOperation`: a write waits until it is durable."""
         validated, call = self._validated, self._call
@@ -223,6 +248,73 @@ class SingleWrite(PreparedOperation):
         if response is None:
             response = await call.time_slice().run(respond(validated, write, timestamp))
         return response
+
+
+class RepeatedWrite:
+    """A write by itself, for templates. Implements `RepeatedOperation`.
+
+    Args:
+        validated: the head.
+        names: of the values.
+    """
+
+    __slots__ = ("_condition_at", "_key_count", "_validated")
+    waits = True
+
+    def __init__(self, validated: ValidatedWrite, names: Sequence[str]) -> None:
+        self._validated = validated
+        self._key_count = names.count(KEY)
+        self._condition_at = names.index("if-match") if "if-match" in names else None
+
+    def answer(self, values: HeadValues, body: bytes, later: PendingAnswer | None) -> Miss | None:
+        """See `RepeatedOperation`."""
+        validated, at = self._validated, self._condition_at
+        condition = None if at is None else values[at].decode("ascii")
+        if condition is not None and not is_condition(condition):
+            return Miss.VALUES
+        keys = tuple([key.decode("ascii") for key in values[: self._key_count]])
+        context = validated.call.context
+        table = context.catalog.cached(validated.call.account, validated.call.resource.table)
+        try:
+            write = prepare_now(validated, body, keys, condition)
+        except ServiceError:
+            return Miss.OPERATION
+        if table is None or write is None:
+            return Miss.OPERATION
+        assert later is not None, "it waits"
+        pending = PendingWrite(validated, write, later)
+        timestamp = context.engine.commit_now(table.space, write.partition_key, apply_one(write), pending)
+        if timestamp is UNKNOWN:
+            return Miss.OPERATION
+        pending.timestamp = timestamp
+        return None
+
+
+class PendingWrite:
+    """A write that has joined a commit group. Implements `Waiter`."""
+
+    __slots__ = ("_later", "_validated", "_write", "timestamp")
+
+    def __init__(self, validated: ValidatedWrite, write: EntityWrite, later: PendingAnswer) -> None:
+        self._validated = validated
+        self._write = write
+        self._later = later
+        self.timestamp = 0
+
+    def done(self) -> bool:
+        """See `Waiter`."""
+        return False
+
+    def set_result(self, _: None) -> None:
+        """Answer: the write is durable."""
+        response = ready_response(self._validated, self._write, self.timestamp)
+        if response is None:
+            response = finish(respond(self._validated, self._write, self.timestamp))
+        self._later.answer(Answer(response.status, response.opening, response.body))
+
+    def set_exception(self, exception: BaseException) -> None:
+        """Reject: the write may not be durable."""
+        self._later.fail(exception)
 
 
 def respond(validated: ValidatedWrite, write: EntityWrite, timestamp: int) -> Steps[Response]:
