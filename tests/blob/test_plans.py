@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 from base64 import b64encode
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from lazulite.blob.auth.sas import BlobSas, sign_blob_sas
 from lazulite.blob.content.crc64 import crc64, crc64_to_bytes
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.memory import ContentMemory
+from lazulite.engine.contract import Clock, Engine
 from lazulite.protocol.clock import TICKS_PER_SECOND, format_http_date
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, response_of
@@ -79,15 +80,20 @@ class _Service(BlobService):
 
 
 class World:
-    """The Blob service. Two of them have the same ids."""
+    """The Blob service. Two of them have the same ids.
 
-    def __init__(self) -> None:
+    Args:
+        open_engine: opens the engine.
+    """
+
+    def __init__(self, open_engine: Callable[[Clock], Engine] = MemoryEngine) -> None:
         self.now = NOW
+        self.engine = open_engine(lambda: self.now)
         self.accounts = AccountDirectory({})
         self.switch(Switches())
         self.service = _Service(
             ServiceDependencies(
-                engine=MemoryEngine(lambda: self.now),
+                engine=self.engine,
                 accounts=self.accounts,
                 contents=ContentMemory(),
                 clock=lambda: self.now,
@@ -199,6 +205,7 @@ class Both:
     async def end(self) -> None:
         for world in self.worlds:
             await world.service.garbage.wait_until_idle()
+            await world.engine.close()
 
 
 async def both_worlds() -> Both:

@@ -1,6 +1,6 @@
 """The operations of the Blob service as a table, read like the reference's own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -10,7 +10,7 @@ from lazulite.blob.batch.parts import BODY_BYTES_MAX
 from lazulite.blob.batch.run_batch import run_batch
 from lazulite.blob.blobs.delete_blob import delete_blob, undelete_blob
 from lazulite.blob.blobs.properties import set_metadata, set_properties
-from lazulite.blob.blobs.put_blob import TYPE, put_blob
+from lazulite.blob.blobs.put_blob import TYPE, put_blob, put_blob_now
 from lazulite.blob.blobs.read_blob import get_blob, get_metadata, get_properties
 from lazulite.blob.blobs.snapshots import snapshot_blob
 from lazulite.blob.blobs.tiers import set_tier
@@ -47,8 +47,10 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.operation import (
     READ_VARIES,
     WRITE_VARIES,
+    Begin,
     BlobOperation,
     Operate,
+    OperationForm,
     ReadPreconditions,
 )
 from lazulite.blob.requests.preconditions import PRECONDITIONS, LeaseUse, reader_of
@@ -392,15 +394,20 @@ def _reader_of(name: str) -> ReadPreconditions | None:
     return lambda call: read(call.request.headers, call.version)
 
 
+_BEGUN: Mapping[str, Begin] = {"PutBlob": put_blob_now}
+"""The writes that templates answer."""
+
+
 def _prepared(route: Route[Call]) -> Route[Call]:
     """Let a route prepare its operation."""
     read, of_current = _reader_of(route.operation), _is_of_current(route)
-    name, parameter, operate = route.operation, route.varies_parameter, cast("Operate", route.operate)
+    operate, begin = cast("Operate", route.operate), _BEGUN.get(route.operation)
+    form = OperationForm(route.operation, operate, read, route.varies_parameter, begin)
 
     def prepare(call: Call) -> BlobOperation:
         if of_current:
             _require_current(call, read)
-        return BlobOperation(call, name, operate, read, parameter)
+        return BlobOperation(call, form)
 
     return replace(route, operate=prepare)
 

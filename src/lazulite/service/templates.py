@@ -91,9 +91,11 @@ class RepeatedPlan(NamedTuple):
     def template(self, head: CutHead, request: Request) -> "PlanTemplate | None":
         """See `TemplateSource`."""
         plan = self.plan
-        credentials = plan.credentials.repeated(marked_request(head, request), head.names)
         operation = plan.operation.repeated(head.names)
-        if credentials is None or operation is None:
+        if operation is None:
+            return None
+        credentials = plan.credentials.repeated(marked_request(head, request), head.names)
+        if credentials is None:
             return None
         return PlanTemplate(self.context, plan, head, credentials, operation, request)
 

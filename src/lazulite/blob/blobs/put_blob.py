@@ -16,6 +16,7 @@ from lazulite.blob.content.receiving import (
     make_checksum_headers,
     read_length,
     receive_allowed,
+    receive_now,
 )
 from lazulite.blob.content.sources import COPY_TAGS, SOURCE, TAG_OPTION
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_BLOB_BYTES_BY_VERSION, limit_of
@@ -30,6 +31,7 @@ from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.versions import TAGS_SINCE
 from lazulite.engine.content.contract import Owner
+from lazulite.engine.contract import UNKNOWN, Waiter
 from lazulite.protocol.errors import ServiceError, invalid_header, missing_header
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import read_metadata
@@ -45,6 +47,20 @@ _REPLACE = "REPLACE"
 async def put_blob(call: Call) -> Response:
     """Create a blob in place of any that has its name; its lease and its snapshots stay."""
     return await create_blob(call, read_content_headers(call.request.headers))
+
+
+def put_blob_now(call: Call, waiter: Waiter) -> Response | None:
+    """Put a small block blob in this step, see `operation.Begin`. Raises as `put_blob`."""
+    retention, container = call.retention_now(), call.container_now()
+    if retention is None or container is None:
+        return None
+    put = BlobPut(call, read_content_headers(call.request.headers), retention)
+    received = receive_now(call, PUT_BLOB) if put.type is BlobType.BLOCK and not put.new_blob.has_tags else None
+    if received is None:
+        return None
+    put.received = received
+    blob = call.commit_now(container, put.decide, waiter)
+    return None if blob is UNKNOWN else put.response(blob)
 
 
 async def create_blob(

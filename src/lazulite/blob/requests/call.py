@@ -26,7 +26,7 @@ from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time
 from lazulite.engine.content.contract import ContentStore
-from lazulite.engine.contract import UNKNOWN, Clock
+from lazulite.engine.contract import UNKNOWN, Clock, Unknown, Waiter
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import until_9999
 from lazulite.protocol.errors import ServiceError
@@ -223,6 +223,10 @@ class Call(ServiceCall[Context, Resource]):
     async def commit(self, container: Container, decide: Decide[T], *rows: str) -> T:
         """Change the addressed blob; return the result of `decide`. See `Changes.commit`."""
         return await self.context.changes.commit((container.space, self.resource.blob), decide, *rows)
+
+    def commit_now(self, container: Container, decide: Decide[T], waiter: Waiter, *rows: str) -> T | Unknown:
+        """Change the addressed blob in this step; return the result of `decide`, or `UNKNOWN`: `Engine.commit_now`."""
+        return self.context.changes.commit_now((container.space, self.resource.blob), decide, waiter, *rows)
 
     async def decide_early(self, container: Container, decide: Callable[[Transaction], object], *rows: str) -> None:
         """Reject a request by what is stored, before its body comes or anything is written. The commit decides again.

@@ -7,13 +7,14 @@ supported. Of the credentials, a plan lasts only if they permit the same for eve
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lazulite.blob.auth.sas import BlobScope
 from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.headers import LEASE_ID
 from lazulite.blob.requests.preconditions import Preconditions
-from lazulite.blob.versions import head_lines, known_headers
+from lazulite.blob.versions import QUOTED_ETAG, head_lines, known_headers
+from lazulite.engine.contract import Waiter
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
@@ -22,6 +23,9 @@ from lazulite.service.routing import Keys, Operation, PreparedOperation
 
 Operate: TypeAlias = Callable[[Call], EventualResponse]
 """Responds to a call."""
+Begin: TypeAlias = Callable[[Call, Waiter], Response | None]
+"""Begins a write whose request has its body, and which the waiter waits for. Returns the response, of which nothing may
+be told before; None: it has to go the usual way, and nothing was changed."""
 ReadPreconditions: TypeAlias = Callable[[Call], Preconditions]
 """Reads the preconditions of a call; raises `ServiceError`."""
 
@@ -32,7 +36,22 @@ WRITE_VARIES = ("content-md5", "x-ms-content-crc64", "x-ms-blob-content-md5", *_
 """The fields that differ from write to write of blobs."""
 
 
+_VARYING = frozenset({*READ_VARIES, *WRITE_VARIES})
 _READS = frozenset({"GET", "HEAD"})
+
+
+class OperationForm(NamedTuple):
+    """What is the same for all requests of an operation."""
+
+    name: str
+    """As its route has it."""
+    operate: Operate
+    read: ReadPreconditions | None
+    """None: it has no preconditions."""
+    parameter: str = ""
+    """The query parameter that varies, see `Route.varies_parameter`."""
+    begin: Begin | None = None
+    """None: no template answers the write."""
 
 
 class BlobOperation(PreparedOperation):
@@ -40,22 +59,14 @@ class BlobOperation(PreparedOperation):
 
     Args:
         call: one of its requests.
-        name: of the operation, as its route has it.
-        operate: responds to a call.
-        read: reads the preconditions; None: it has none.
-        parameter: the query parameter that varies, see `Route.varies_parameter`.
+        form: of the operation.
     """
 
-    __slots__ = ("_call", "_name", "_operate", "_parameter", "_read")
+    __slots__ = ("_call", "form")
 
-    def __init__(
-        self, call: Call, name: str, operate: Operate, read: ReadPreconditions | None, parameter: str = ""
-    ) -> None:
+    def __init__(self, call: Call, form: OperationForm) -> None:
         self._call = call
-        self._name = name
-        self._operate = operate
-        self._read = read
-        self._parameter = parameter
+        self.form = form
 
     @property
     def lasts(self) -> bool:
@@ -72,84 +83,133 @@ class BlobOperation(PreparedOperation):
         """See `PreparedOperation`."""
         call = self._call
         if request is not call.request:
-            call = call.renewed(request, keys, self._parameter)
-        if self._read is not None:
-            call.preconditions = self._read(call)
-        response = self._operate(call)
-        return self._known(response) if isinstance(response, Response) else self._respond(response)
+            call = call.renewed(request, keys, self.form.parameter)
+        response = self.form.operate(self._conditional(call))
+        return self.known(response) if isinstance(response, Response) else self._respond(response)
 
     @property
     def has_templates(self) -> bool:
-        """See `PreparedOperation`: only of reads, as what is stored decides on them at once."""
-        return self._call.method in _READS
+        """See `PreparedOperation`: reads, and writes that can be begun."""
+        return self._call.method in _READS or self.form.begin is not None
 
-    def repeated(self, names: Sequence[str]) -> "RepeatedRead | None":
+    def repeated(self, names: Sequence[str]) -> "RepeatedBlobOperation | None":
         """See `PreparedOperation`."""
         call = self._call
         fields = [name for name in names if name != KEY]
-        if not self.has_templates or len(set(fields)) < len(fields):
+        if not self.has_templates or len(set(fields)) < len(fields) or call.version < QUOTED_ETAG:
             return None
-        if len(names) - len(fields) != len(call.resource.keys):
-            return None
-        return RepeatedRead(self, names)
+        key_count = len(call.resource.keys) + (self.form.parameter != "")
+        return RepeatedBlobOperation(self, names) if len(names) - len(fields) == key_count else None
 
-    def answer(self, name: str, values: Mapping[str, str]) -> Answer | Miss:
-        """Return the answer to a read, if it is ready and has no content; see `RepeatedOperation.answer`.
+    def call_of(self, keys: Keys, values: Mapping[str, str], body: bytes) -> Call:
+        """Return the call of another request, see `Call.renewed`. Raises as `ReadPreconditions`.
 
         Args:
-            name: of the blob, if the path has it as a key.
+            keys: of the request.
             values: the fields that vary.
+            body: of the request.
         """
         request = self._call.request
-        if values:
-            request = Request(request.method, request.path, request.query, {**request.headers, **values})
-        call = self._call.renewed(request, (name,), "")
-        try:
-            if self._read is not None:
-                call.preconditions = self._read(call)
-            response = self._operate(call)
-        except ServiceError:
-            return Miss.OPERATION
-        if not isinstance(response, Response):
-            response.close()
-            return Miss.OPERATION
-        response = self._known(response)
-        return Miss.OPERATION if response.headers else Answer(response.status, response.opening, response.body)
+        if values or body:
+            request = Request(request.method, request.path, request.query, {**request.headers, **values}, body)
+        return self._conditional(self._call.renewed(request, keys, self.form.parameter))
+
+    def _conditional(self, call: Call) -> Call:
+        """Return a call with its preconditions."""
+        if self.form.read is not None:
+            call.preconditions = self.form.read(call)
+        return call
 
     async def _respond(self, operation: Operation) -> Response:
-        return self._known(await operation)
+        return self.known(await operation)
 
-    def _known(self, response: Response) -> Response:
+    def known(self, response: Response) -> Response:
         """Return a response as the version of its request knows it, ready for the wire if it is of the usual form."""
         headers, version = response.headers, self._call.version
         if not headers:
             return response
-        lines = head_lines(headers, self._name, version)
+        lines = head_lines(headers, self.form.name, version)
         if lines is None:
-            response.headers = known_headers(headers, self._name, version)
+            response.headers = known_headers(headers, self.form.name, version)
         else:
             response.opening += lines
             response.headers = []
         return response
 
 
-class RepeatedRead:
-    """A read of blobs, for templates. Implements `RepeatedOperation`.
+class RepeatedBlobOperation:
+    """An operation on blobs, for templates. Implements `RepeatedOperation`.
 
     Args:
-        operation: the read.
+        operation: the operation.
         names: of the values of its heads.
     """
 
-    __slots__ = ("_fields", "_has_key", "_operation")
-    waits = False
+    __slots__ = ("_fields", "_key_count", "_operation", "waits")
 
     def __init__(self, operation: BlobOperation, names: Sequence[str]) -> None:
         self._operation = operation
-        self._has_key = KEY in names
-        self._fields = tuple((index, name) for index, name in enumerate(names) if name in READ_VARIES)
+        self._key_count = names.count(KEY)
+        self._fields = tuple((index, name) for index, name in enumerate(names) if name in _VARYING)
+        self.waits = operation.form.begin is not None
 
-    def answer(self, values: HeadValues, _: bytes, __: PendingAnswer | None) -> Answer | Miss:
+    def answer(self, values: HeadValues, body: bytes, later: PendingAnswer | None) -> Answer | Miss | None:
         """See `RepeatedOperation`."""
-        name = values[0].decode("ascii") if self._has_key else ""
-        return self._operation.answer(name, {name: values[index].decode("ascii") for index, name in self._fields})
+        operation = self._operation
+        keys = tuple([key.decode("ascii") for key in values[: self._key_count]])
+        fields = {name: values[index].decode("ascii") for index, name in self._fields}
+        try:
+            call = operation.call_of(keys, fields, body)
+            if later is not None:
+                return _begin(operation, call, later)
+            response = operation.form.operate(call)
+        except ServiceError:
+            return Miss.OPERATION
+        if not isinstance(response, Response):
+            response.close()
+            return Miss.OPERATION
+        response = operation.known(response)
+        return Miss.OPERATION if response.headers else Answer(response.status, response.opening, response.body)
+
+
+def _begin(operation: BlobOperation, call: Call, later: PendingAnswer) -> Miss | None:
+    """Begin a write. Return None if it has begun. Raises as the operation."""
+    assert operation.form.begin is not None, "it waits"
+    pending = PendingWrite(later)
+    response = operation.form.begin(call, pending)
+    if response is None:
+        return Miss.OPERATION
+    response = operation.known(response)
+    assert not response.headers, "a write tells nothing that a client chose"
+    pending.result = Answer(response.status, response.opening)
+    return None
+
+
+class PendingWrite:
+    """A write that has joined a commit group. Implements `Waiter`.
+
+    Args:
+        later: gets the answer.
+
+    Attributes:
+        result: the answer, once it is known.
+    """
+
+    __slots__ = ("_later", "result")
+
+    def __init__(self, later: PendingAnswer) -> None:
+        self._later = later
+        self.result: Answer | None = None
+
+    def done(self) -> bool:
+        """See `Waiter`."""
+        return False
+
+    def set_result(self, _: None) -> None:
+        """Answer: the write is durable."""
+        assert self.result is not None, "it is known before it is durable"
+        self._later.answer(self.result)
+
+    def set_exception(self, exception: BaseException) -> None:
+        """Reject: the write may not be durable."""
+        self._later.fail(exception)

@@ -29,7 +29,7 @@ from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
 from lazulite.engine.commit import compare_and_swap, put_rows
 from lazulite.engine.content.contract import ContentId, ContentStore, Owner
-from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
+from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange, Unknown, Waiter
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.records.spaces import UNTIDY_CONTAINERS, Space
 
@@ -313,6 +313,20 @@ class Changes:
         if transaction.ledger.garbage:
             self._garbage.begin(partition)
         return result
+
+    def commit_now(self, partition: Partition, decide: Decide[T], waiter: Waiter, *rows: str) -> T | Unknown:
+        """Decide a change in this step, see `Engine.commit_now`; return the result of `decide`, or `UNKNOWN`.
+
+        A partition with garbage, or a change that makes some, is for `commit`.
+        """
+
+        def tidy(transaction: Transaction) -> T:
+            result = decide(transaction)
+            if transaction.ledger.garbage:
+                raise _UnannouncedGarbageError
+            return result
+
+        return self._partitions.commit_now(*partition, tidy, waiter, rows)
 
 
 class _UnannouncedGarbageError(EngineError):

@@ -12,7 +12,7 @@ from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.rows import CURRENT, LEDGER, VERSION
 from lazulite.blob.model.transaction import Decide, MissingRowError, Transaction
 from lazulite.engine.commit import Commit, Decision, Needs, Values
-from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice, Unknown
+from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice, Unknown, Waiter
 from lazulite.engine.ordinal import after_prefix
 
 T = TypeVar("T")
@@ -99,6 +99,13 @@ class Partitions:
             EngineUnavailableError: the outcome may be unknown.
         """
         return await self._engine.commit(space, name, self._change([LEDGER, CURRENT, *rows], decide))
+
+    def commit_now(
+        self, space: int, name: str, decide: Decide[T], waiter: Waiter, rows: Sequence[str] = ()
+    ) -> T | Unknown:
+        """Decide a change in this step, see `Engine.commit_now`; return the result of `decide`, or `UNKNOWN`."""
+        found = self._engine.commit_now(space, name, self._change([LEDGER, CURRENT, *rows], decide), waiter)
+        return UNKNOWN if found is UNKNOWN else found[1]
 
     def _change(self, rows: Sequence[str], decide: Decide[T]) -> Commit[tuple[Transaction, T]]:
         return Commit(rows, partial(self._decide, rows, decide))
