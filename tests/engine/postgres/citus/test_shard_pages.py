@@ -70,6 +70,20 @@ async def test_it_fails_if_the_worker_has_other_shards(worker: Pool, shards: tup
 
 
 @by_statements
+@pytest.mark.parametrize("statement", [scan.KEYS_IN_SPACE, scan.VALUES_IN_SPACE])
+async def test_no_shard_is_sorted(worker: Pool, statement: str) -> None:
+    """Also without statistics, and whatever the arguments are."""
+    text = from_shards(statement, SHARDS).replace("pg_catalog.", "lazulite.")
+    async with worker.connection() as connection:
+        await connection.execute(f"PREPARE page AS {text}")
+        found = await connection.fetch("EXPLAIN (COSTS OFF) EXECUTE page (1, 10, 'a', '', 'd', '', '{7, 12}')")
+    plan = "\n".join(line for (line,) in found)
+    _, _, page = plan.partition("Merge Append")
+    assert page.count("Index Scan using rows_") == len(SHARDS), plan
+    assert "->  Sort" not in page, plan
+
+
+@by_statements
 async def test_it_fails_if_the_worker_has_none_or_no_table(worker: Pool) -> None:
     with pytest.raises(SHARDS_CHANGED):
         await fetch(worker, scan.KEYS_IN_SPACE, (7, 8, 12), SHARDS)
