@@ -13,8 +13,8 @@ from azure.storage.queue import QueueClient
 from hypothesis import HealthCheck, settings
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 
 from .faults import Run
 
@@ -68,7 +68,7 @@ def on_service(request: pytest.FixtureRequest, connection_string: str, table_cli
     name = table_client.table_name
     if request.param == "sync":
         yield lambda protocol, failpoints: Driver(
-            {name: table_client}, Ambient(failpoints=failpoints), lambda _: None
+            {name: table_client}, Runtime(failpoints=failpoints), lambda _: None
         ).run(protocol)
         return
     with asyncio.Runner() as runner:
@@ -78,6 +78,6 @@ def on_service(request: pytest.FixtureRequest, connection_string: str, table_cli
             return
 
         yield lambda protocol, failpoints: runner.run(
-            AsyncDriver({name: client}, Ambient(failpoints=failpoints), nothing).run(protocol)
+            AsyncDriver({name: client}, Runtime(failpoints=failpoints), nothing).run(protocol)
         )
         runner.run(client.close())

@@ -14,11 +14,11 @@ from azure.storage.queue import QueueClient
 
 from lazulite_patterns import Bag, Busy, Column, Index, Listing, column, entity, partition, row
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects import ambient as ambient_module
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects import runtime as runtime_module
 from lazulite_patterns.effects.blobs import BlobEffect
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import Batch, EntityKey, Write
 from lazulite_patterns.leases import Lease, LeaseTaken
 from lazulite_patterns.shapes import Fat, Large, PeriodExpired, Periods
@@ -51,9 +51,9 @@ class Storage(NamedTuple):
     queue: QueueClient
     container: ContainerClient
 
-    def staff(self, index: Index, ambient: Ambient | None = None) -> Table[Person]:
+    def staff(self, index: Index, runtime: Runtime | None = None) -> Table[Person]:
         clients = [self.container] if index.container else []
-        return indexed(Person, [index], lambda: Table(self.table, Person, clients=clients, ambient=ambient))
+        return indexed(Person, [index], lambda: Table(self.table, Person, clients=clients, runtime=runtime))
 
     def declared(self, kind: str) -> Index:
         if kind == "blob":
@@ -86,8 +86,8 @@ def clocks(hours: int, service_seconds: int = 0) -> Iterator[None]:
         return parsedate_to_datetime(text) + timedelta(seconds=service_seconds)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ambient_module, "datetime", Wrong)
-        patch.setattr(ambient_module, "parsedate_to_datetime", on)
+        patch.setattr(runtime_module, "datetime", Wrong)
+        patch.setattr(runtime_module, "parsedate_to_datetime", on)
         yield
 
 
@@ -138,7 +138,7 @@ def intended(kind: str) -> Callable[[Storage], Clean]:
     def leave(storage: Storage) -> Clean:
         index = storage.declared(kind)
         with pytest.raises(Crash):
-            storage.staff(index, Ambient(failpoints=BeforeTheCommit())).insert(ANN)
+            storage.staff(index, Runtime(failpoints=BeforeTheCommit())).insert(ANN)
 
         def clean() -> int:
             before = storage.entries_count()
@@ -171,7 +171,7 @@ def uploaded(storage: Storage) -> Clean:
     """Leave the blob of a large property behind."""
     bags = Table(storage.table, Bag)
     with pytest.raises(Crash):
-        Large(bags, storage.container, "Photo", ambient=Ambient(failpoints=BeforeTheRow())).insert(
+        Large(bags, storage.container, "Photo", runtime=Runtime(failpoints=BeforeTheRow())).insert(
             Bag(PartitionKey="p", RowKey="r"), b"photo"
         )
     return lambda: Large(bags, storage.container, "Photo").collect()
@@ -180,7 +180,7 @@ def uploaded(storage: Storage) -> Clean:
 def split(storage: Storage) -> Clean:
     """Leave the chunks of a fat entity behind."""
     with pytest.raises(Crash):
-        Fat(storage.table, ambient=Ambient(failpoints=BeforeTheRow())).upsert(
+        Fat(storage.table, runtime=Runtime(failpoints=BeforeTheRow())).upsert(
             EntityKey("p", "r"), {"Photo": bytes(5_000_000)}
         )
     return lambda: min(1, Fat(storage.table).collect("p"))
@@ -260,10 +260,10 @@ def test_tables_of_periods_expire_by_the_service(hours: int, connection_string: 
 
 def test_the_time_of_the_service_goes_on_between_its_answers() -> None:
     seconds = iter([10.0, 12.5, 20.0, 21.0])
-    ambient = Ambient(clock=lambda: next(seconds))
-    assert ambient.answer(ambient_module.ServiceNow()) is None
-    ambient.hear("Wed, 21 Oct 2026 07:28:00 GMT")
-    assert ambient.answer(ambient_module.ServiceNow()) == datetime(2026, 10, 21, 7, 28, 2, 500_000, UTC)
-    ambient.hear(None)
-    ambient.hear("soon")
-    assert ambient.answer(ambient_module.ServiceNow()) is None
+    runtime = Runtime(clock=lambda: next(seconds))
+    assert runtime.answer(runtime_module.ServiceNow()) is None
+    runtime.hear("Wed, 21 Oct 2026 07:28:00 GMT")
+    assert runtime.answer(runtime_module.ServiceNow()) == datetime(2026, 10, 21, 7, 28, 2, 500_000, UTC)
+    runtime.hear(None)
+    runtime.hear("soon")
+    assert runtime.answer(runtime_module.ServiceNow()) is None

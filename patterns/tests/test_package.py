@@ -94,5 +94,3 @@ def test_the_installed_package_has_the_pages(built: Built, tmp_path: Path) -> No
     code = "import lazulite_patterns, os; print(*sorted(os.listdir(lazulite_patterns.__path__[0] + '/docs')))"
     held = run(tmp_path, built.python, "-c", code).split()
     assert held == sorted(each.name for each in (ROOT / "docs").iterdir())
-    metadata = "from importlib.metadata import metadata; print(*metadata('lazulite-patterns').get_all('Project-URL'))"
-    assert "Documentation, https://" in run(tmp_path, built.python, "-c", metadata)

@@ -11,8 +11,8 @@ from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
 from lazulite_patterns import Bag, Column, column, columns, entity, partition, row
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.encryption import Cipher, EncryptedTable, KeyRing
 from lazulite_patterns.leases import Lease
@@ -49,7 +49,7 @@ class NoRequests:
     """Failpoints: nothing is sent."""
 
     def before(self, effect: Effect[object]) -> None:
-        assert type(effect).__name__ in {"NewId", "Now", "Draw", "Gather"}
+        assert type(effect).__name__ in {"NewId", "Now", "RandomNumber", "Gather"}
 
     def after(self, effect: Effect[object]) -> None: ...
 
@@ -61,22 +61,22 @@ class Clients(NamedTuple):
     service: TableServiceClient
     queue: QueueClient
     container: ContainerClient
-    ambient: Ambient
+    runtime: Runtime
 
     def people(self) -> Table[Person]:
-        return Table(self.table, Person, ambient=self.ambient)
+        return Table(self.table, Person, runtime=self.runtime)
 
     def stream(self, name: str = "p") -> Stream[Any]:
-        return Stream(self.table, name, ambient=self.ambient)
+        return Stream(self.table, name, runtime=self.runtime)
 
     def lease(self, key: EntityKey = KEY, **arguments: Any) -> Lease[Any]:
-        return Lease(self.table, key, ambient=self.ambient, **arguments)
+        return Lease(self.table, key, runtime=self.runtime, **arguments)
 
     def encrypted(self, kind: type, *names: str) -> object:
         return EncryptedTable(self.table, kind, cipher=Cipher(KEYS, names))
 
     def drain(self, visibility: int) -> int:
-        with Tasks(self.queue, [], ambient=self.ambient) as tasks:
+        with Tasks(self.queue, [], runtime=self.runtime) as tasks:
             return tasks.drain(visibility=visibility)
 
 
@@ -85,7 +85,7 @@ def clients(
     connection_string: str, table_client: TableClient, queue_client: QueueClient, container_client: ContainerClient
 ) -> Iterator[Clients]:
     with TableServiceClient.from_connection_string(connection_string) as service:
-        yield Clients(table_client, service, queue_client, container_client, Ambient(failpoints=NoRequests()))
+        yield Clients(table_client, service, queue_client, container_client, Runtime(failpoints=NoRequests()))
 
 
 def long_named(queue: QueueClient) -> QueueClient:

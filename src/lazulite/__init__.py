@@ -14,9 +14,11 @@ _HOMES = {"create_app": "lazulite.app.application", "Settings": "lazulite.settin
 """Public name -> its module, which is imported when the name is first used: it brings the engine or the server."""
 
 
-def __getattr__(name: str) -> object:
-    """Return a public name of `_HOMES`."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(_HOMES[name]), name)
-    return found
+if not TYPE_CHECKING:  # A type checker would take every name for an attribute.
+
+    def __getattr__(name: str) -> object:
+        """Return a public name of `_HOMES`."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found: object = getattr(import_module(_HOMES[name]), name)
+        return found

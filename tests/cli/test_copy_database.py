@@ -22,7 +22,7 @@ from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration.compare import Side, StoreComparer
+from lazulite.migration.compare import ComparedStore, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint
 from lazulite.migration.journal import Journal
@@ -111,7 +111,7 @@ def test_copy_to_a_database_and_back_is_lossless(dsn: str, found: Contents, brea
             assert await all_rows(last) == copied(found)
             assert await back.accounts.load() == ACCOUNTS
             comparing = StoreComparer(
-                Side(first, ContentMemory()), Side(between, ContentMemory()), SPACES, lambda _: None
+                ComparedStore(first, ContentMemory()), ComparedStore(between, ContentMemory()), SPACES, lambda _: None
             )
             assert all([each.equal async for each in comparing.run(None)])
             assert comparing.totals().equal

@@ -14,7 +14,7 @@ from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Engine, EngineUnavailableError, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration.compare import PartComparison, Side, StoreComparer
+from lazulite.migration.compare import ComparedStore, PartComparison, StoreComparer
 from lazulite.migration.progress import Progress
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
 from lazulite.records.verification import verify
@@ -32,7 +32,9 @@ def no_content(content: ContentId, _: Claim) -> int:
 
 
 async def compared(source: Engine, target: Engine) -> list[PartComparison]:
-    comparer = StoreComparer(Side(source, ContentMemory()), Side(target, ContentMemory()), SPACES, lambda _: None)
+    comparer = StoreComparer(
+        ComparedStore(source, ContentMemory()), ComparedStore(target, ContentMemory()), SPACES, lambda _: None
+    )
     return [*[each async for each in comparer.run(None)], comparer.totals()]
 
 
@@ -151,7 +153,7 @@ async def test_progress_is_reported() -> None:
     await fill(engine, found)
     reported: list[Progress] = []
     async for _ in StoreComparer(
-        Side(engine, ContentMemory()), Side(engine, ContentMemory()), SPACES, reported.append
+        ComparedStore(engine, ContentMemory()), ComparedStore(engine, ContentMemory()), SPACES, reported.append
     ).run(2):
         pass
     assert reported[-1] == Progress("compared", 2, 2, 1, 1)

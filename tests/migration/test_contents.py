@@ -11,7 +11,7 @@ from lazulite.engine.content.contract import WINDOW_BYTES, ContentId, ContentSto
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Engine, EngineUnavailableError
-from lazulite.migration.compare import PartComparison, Side, StoreComparer
+from lazulite.migration.compare import ComparedStore, PartComparison, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.monotonic_clock import MonotonicClock
@@ -38,7 +38,7 @@ class Copying:
         await copy(self.source, self.target, REGISTRY, Timing(clock, lambda: 0.0), lambda _: None)
 
     async def compare(self) -> list[PartComparison]:
-        source, target = (Side(each.engine, each.contents) for each in (self.source, self.target))
+        source, target = (ComparedStore(each.engine, each.contents) for each in (self.source, self.target))
         comparer = StoreComparer(source, target, REGISTRY, lambda _: None)
         return [each async for each in comparer.run(None) if not each.equal]
 

@@ -20,7 +20,7 @@ from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRan
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.migration import copying, in_flight
-from lazulite.migration.compare import Side, StoreComparer
+from lazulite.migration.compare import ComparedStore, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.journal import Journal, reject_unfinished
@@ -75,7 +75,9 @@ async def copy_all(pair: Pair) -> None:
 
 
 async def differing(source: Engine, target: Engine) -> list[str]:
-    comparing = StoreComparer(Side(source, ContentMemory()), Side(target, ContentMemory()), SPACES, lambda _: None)
+    comparing = StoreComparer(
+        ComparedStore(source, ContentMemory()), ComparedStore(target, ContentMemory()), SPACES, lambda _: None
+    )
     return [each.part.name async for each in comparing.run(None) if not each.equal]
 
 

@@ -7,7 +7,7 @@ import pytest
 from lazulite.app.stores import CACHE_TTL_SECONDS as LIFETIME_SECONDS
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.document import StoredAccount
-from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
+from lazulite.auth.accounts.engine_store import AccountRow, AccountWatcher
 from lazulite.auth.sas import sign_account_sas
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.protocol.clock import system_clock
@@ -133,7 +133,7 @@ async def test_service_properties(world: World) -> None:
 async def test_a_key_that_was_replaced_ends_a_token_that_was_verified() -> None:
     world = World()
     row, directory = AccountRow(world.engine, "the database"), AccountDirectory({})
-    watch = AccountWatch(row, directory, print)
+    watch = AccountWatcher(row, directory, print)
     keys = (b"first", b"second")
     await row.edit(lambda _: {ACCOUNT: StoredAccount(keys)})
     await watch.start()

@@ -7,7 +7,7 @@ from lazulite.app.registry import SPACES
 from lazulite.engine.content.contract import Claim, ContentId
 from lazulite.engine.key_encoding import encode_key
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
-from lazulite.records.verification import PROBLEMS_MAX, Findings, verify
+from lazulite.records.verification import PROBLEMS_MAX, VerificationReport, verify
 from lazulite.service.properties import ServiceProperties
 from lazulite.table.catalog import Table
 from lazulite.table.model.edm import TYPES
@@ -41,7 +41,7 @@ def store() -> Rows:
     }
 
 
-def found(rows: Rows, timestamp: int = TIMESTAMP) -> Findings:
+def found(rows: Rows, timestamp: int = TIMESTAMP) -> VerificationReport:
     *_, last = verify(sorted(rows.items()), timestamp, SPACES, no_content)
     return last
 

@@ -14,8 +14,8 @@ from azure.storage.queue import QueueClient
 
 from company.model import CONTAINER, Employee, FormerEmployee, former_staff, staff
 from lazulite_patterns import EntityKey, Move, Tasks
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import Batch
 
 KEY = EntityKey("Sales", "000100")
@@ -37,12 +37,12 @@ class Killed:
 
 
 def opened(
-    service: TableServiceClient, queue: QueueClient, container: ContainerClient, ambient: Ambient | None = None
+    service: TableServiceClient, queue: QueueClient, container: ContainerClient, runtime: Runtime | None = None
 ) -> tuple[Tasks, Move[Employee]]:
     """Return the tasks of a queue, and the move that it delivers."""
     former = former_staff(service, container)
     move: Move[Employee] = Move("archive", source=staff(service), target=former, convert=FormerEmployee.of)
-    return Tasks(queue, [move], ambient=ambient), move
+    return Tasks(queue, [move], runtime=runtime), move
 
 
 def where(service: TableServiceClient, container: ContainerClient) -> str:
@@ -74,7 +74,7 @@ def main() -> None:
         QueueClient.from_connection_string(connection_string, QUEUE) as queue,
         ContainerClient.from_connection_string(connection_string, CONTAINER) as container,
     ):
-        tasks, _ = opened(service, queue, container, Ambient(failpoints=Killed()))
+        tasks, _ = opened(service, queue, container, Runtime(failpoints=Killed()))
         tasks.drain(visibility=VISIBILITY_SECONDS)
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from azure.data.tables import TableServiceClient
 
 from lazulite_patterns import Column, Periods, column, entity, partition, reverse_ticks, row
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 
 DAYS = [datetime(2014, 7, day, 8, tzinfo=UTC) for day in (29, 30, 31)]
 
@@ -21,8 +21,8 @@ class Login:
 
 def opened(service: TableServiceClient, today: datetime = DAYS[-1]) -> Periods[Login]:
     """Return the login requests, by the clock of a day."""
-    ambient = Ambient(utc_now=lambda: today)
-    return Periods(service, "Logins", Login, every="day", keep=timedelta(days=1), ambient=ambient)
+    runtime = Runtime(utc_now=lambda: today)
+    return Periods(service, "Logins", Login, every="day", keep=timedelta(days=1), runtime=runtime)
 
 
 def show(service: TableServiceClient) -> None:

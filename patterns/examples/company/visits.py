@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from azure.storage.blob import ContainerClient
 
 from lazulite_patterns import BlobLog
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 
 NOON = datetime(2014, 7, 31, 12, tzinfo=UTC)
 
@@ -13,7 +13,7 @@ NOON = datetime(2014, 7, 31, 12, tzinfo=UTC)
 def show(container: ContainerClient) -> None:
     """Log a visit in each half hour, and read those of an hour: its blob alone is read."""
     times = iter([NOON + timedelta(minutes=30 * number) for number in range(-2, 4)])
-    with BlobLog(container, "visits", ambient=Ambient(utc_now=lambda: next(times))) as log:
+    with BlobLog(container, "visits", runtime=Runtime(utc_now=lambda: next(times))) as log:
         for number in range(98, 104):
             log.append(f"/it/{number}")
         log.flush()

@@ -9,10 +9,10 @@ import pytest
 from lazulite_patterns import Finding
 from lazulite_patterns.auditing import correction, deletion
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.auditing.walk import Place, Walk
+from lazulite_patterns.auditing.walk import Walk, WalkPosition
 from lazulite_patterns.effects.effect import Protocol, immediately
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
-from lazulite_patterns.outcomes import Policy, Ring
+from lazulite_patterns.outcomes import Policy, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns_simulation import Simulation, World
 from lazulite_patterns_simulation.world import Request
@@ -81,7 +81,7 @@ def put(simulation: Simulation, table: str, row: int, **properties: object) -> N
 @pytest.fixture
 def simulation() -> Simulation:
     made = Simulation()
-    made.ambient.utc_now = lambda: NOW
+    made.runtime.utc_now = lambda: NOW
     made.world = Dated()
     return made
 
@@ -121,7 +121,7 @@ def test_what_changes_meanwhile_is_examined_again(simulation: Simulation) -> Non
 def test_a_repair_is_of_the_row_that_was_confirmed(simulation: Simulation) -> None:
     put(simulation, "a", 1, Bad=1, Age=601)
     walk = Walk([Bad()])
-    (finding,) = simulation.run(walk.step(Place())).findings
+    (finding,) = simulation.run(walk.step(WalkPosition())).findings
     put(simulation, "a", 1, Good=1)
     assert finding.repair is not None
     assert simulation.run(finding.repair(Policy())) is False
@@ -150,7 +150,7 @@ def test_an_audit_goes_on_at_its_checkpoint(simulation: Simulation) -> None:
     assert len(run(simulation, check, checkpoint=kept)) == 1
     assert len(check.examined) == 1501
     assert kept.load() is None, "the next audit begins at the start"
-    kept.save(Place(1).text())
+    kept.save(WalkPosition(1).text())
     assert run(simulation, check, checkpoint=kept) == [], "this audit was at its end"
 
 
@@ -161,6 +161,6 @@ def test_a_correction_is_conditional(simulation: Simulation) -> None:
     assert finding.repair is not None
     put(simulation, "a", 1, Count=3)
     assert simulation.run(finding.repair(Policy())) is False
-    unconditional = Planned(Operation(Kind.PUT, row.key, {}), Ring())
+    unconditional = Planned(Operation(Kind.PUT, row.key, {}), WriteIds())
     with pytest.raises(AssertionError):
         correction("wrong", "a", row, NOW, "put", ("a", unconditional))

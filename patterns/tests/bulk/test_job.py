@@ -105,7 +105,7 @@ def test_a_delete_that_crashes_anywhere_is_resumed() -> None:
     def attempt(fault: FaultAt) -> None:
         simulation, memory = Simulation(), Memory()
         load(simulation, [*rows, bag(0, "kept", N=99)])
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         keys = [EntityKey(each["PartitionKey"], each["RowKey"]) for each in rows]  # type: ignore[arg-type]
         try:
             report = delete(simulation, keys, memory)
@@ -278,7 +278,7 @@ def test_a_resumed_transaction_costs_two_requests_more(kind: str) -> None:
     simulation, counting = Simulation(), Counting()
     rows = source(100, 1)
     load(simulation, rows[50:] if kind == "delete" else rows[:50])
-    simulation.ambient.failpoints = counting
+    simulation.runtime.failpoints = counting
     if kind == "insert":
         load(simulation, rows, "insert", limits=Limits())
     else:

@@ -17,10 +17,10 @@ from lazulite_patterns.aio import bulk as async_bulk
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.bulk import Failure, Limits, Progress, State, delete, load
 from lazulite_patterns.bulk.bar import bar
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag
@@ -68,11 +68,11 @@ def test_a_load_with_faults_is_killed_and_resumed_without_loss(
     rows = source(2_000, 40)
     limits = Limits(workers=4, buffer_entities=300)
     checkpoint = FileCheckpoint(tmp_path / "load.json")
-    table = Table(table_client, Bag, policy=FAST, ambient=Ambient(failpoints=Faults(crash_at, crash_at)))
+    table = Table(table_client, Bag, policy=FAST, runtime=Runtime(failpoints=Faults(crash_at, crash_at)))
     with pytest.raises(Crash):
         load(table, rows, limits=limits, checkpoint=checkpoint)
     seen: list[Progress] = []
-    table = Table(table_client, Bag, policy=FAST, ambient=Ambient(failpoints=Faults(crash_at + 1)))
+    table = Table(table_client, Bag, policy=FAST, runtime=Runtime(failpoints=Faults(crash_at + 1)))
     report = load(table, iter(rows), limits=limits, checkpoint=checkpoint, progress=seen.append)
     assert report.failures == ()
     assert sorted(each["N"] for each in table_client.list_entities()) == list(range(2_000))
@@ -122,10 +122,10 @@ async def test_an_asynchronous_load_and_delete(
 
     checkpoint = FileCheckpoint(tmp_path / "load.json")
     async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
-        table = AsyncTable(client, Bag, policy=FAST, ambient=Ambient(failpoints=Faults(1, crash_at=4)))
+        table = AsyncTable(client, Bag, policy=FAST, runtime=Runtime(failpoints=Faults(1, crash_at=4)))
         with pytest.raises(Crash):
             await async_bulk.load(table, stream(), limits=Limits(buffer_entities=100), checkpoint=checkpoint)
-        table = AsyncTable(client, Bag, policy=FAST, ambient=Ambient(failpoints=Faults(2)))
+        table = AsyncTable(client, Bag, policy=FAST, runtime=Runtime(failpoints=Faults(2)))
         report = await async_bulk.load(table, stream(), checkpoint=checkpoint)
         assert report.failures == ()
         assert sorted(each["N"] for each in table_client.list_entities()) == list(range(500))

@@ -12,10 +12,10 @@ from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
-from lazulite_patterns.effects.ambient import Ambient, Draw, Gather, NewId, Now, Sleep
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Protocol, immediately, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import Gather, NewId, Now, RandomNumber, Runtime, Sleep
 from lazulite_patterns.effects.tables import Batch, EntityKey, Found, Kind, Operation, Page, Read, Write
 from lazulite_patterns.filters import in_partition
 from lazulite_patterns_simulation import Crash, Fault, FaultAt, Simulation
@@ -103,8 +103,8 @@ def batches() -> Protocol[list[object]]:
     rows: list[object] = []
     page: Found | None = None
     while page is None or page.continuation is not None:
-        go_on = page and page.continuation
-        page = yield from perform(Page("t", in_partition("p"), top=2, continuation=go_on))
+        continuation = page and page.continuation
+        page = yield from perform(Page("t", in_partition("p"), top=2, continuation=continuation))
         assert len(page.entities) <= 2
         rows += [(each.key.row_key, *sorted(set(each.properties) & {"n", "m"})) for each in page.entities]
     everything = yield from perform(Page("t"))
@@ -116,19 +116,19 @@ def test_batches_and_pages(run: Run) -> None:
     assert run(batches()) == [(409, "EntityAlreadyExists", 1), rows, 3]
 
 
-def ambient() -> Protocol[tuple[bool, bool, list[object]]]:
+def runtime() -> Protocol[tuple[bool, bool, list[object]]]:
     start = yield from perform(Now())
     yield from perform(Sleep(0.001))
     later = (yield from perform(Now())) > start
     ids = ((yield from perform(NewId())), (yield from perform(NewId())))
-    drawn = yield from perform(Draw())
+    drawn = yield from perform(RandomNumber())
     protocols: tuple[Protocol[object], ...] = (immediately(1), perform(Read("t", KEY)))
     both = yield from perform(Gather(protocols, workers=2))
     return later, ids[0] != ids[1] and 0 <= drawn < 1, both
 
 
 def test_time_randomness_and_doing_things_together(run: Run) -> None:
-    assert run(ambient()) == (True, True, [1, None])
+    assert run(runtime()) == (True, True, [1, None])
 
 
 def test_errors_of_protocols_that_run_together_are_raised(run: Run) -> None:
@@ -196,6 +196,6 @@ def test_an_effect_that_no_driver_knows_is_rejected() -> None:
     class Unknown(Now):
         pass
 
-    assert Ambient().answer(Unknown()) is not None
+    assert Runtime().answer(Unknown()) is not None
     with pytest.raises(TypeError, match="no driver performs Write"):
-        Ambient().answer(write(Kind.INSERT))
+        Runtime().answer(write(Kind.INSERT))

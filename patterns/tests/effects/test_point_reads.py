@@ -10,10 +10,10 @@ import pytest
 from azure.data.tables import EdmType, EntityProperty, TableClient
 
 from lazulite_patterns.effects import point_reads, sdk
-from lazulite_patterns.effects.ambient import date_of
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import date_of
 from lazulite_patterns.effects.tables import EntityKey, Read, Stored
 
 KEY = EntityKey("it's (a,b) %25 é", "\u4e2d\U0001f600&=+")

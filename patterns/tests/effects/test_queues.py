@@ -11,12 +11,12 @@ from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
-from lazulite_patterns.effects.ambient import Sleep
 from lazulite_patterns.effects.calls import Call, WithHeartbeat
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.queues import CreateQueue, Extend, QueueEffect, Receive, Remove, Send
+from lazulite_patterns.effects.runtime import Sleep
 from lazulite_patterns_simulation import Simulation, World
 
 Run = Callable[[Protocol[Any]], Any]

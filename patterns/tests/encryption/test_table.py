@@ -172,7 +172,7 @@ def test_a_migration_that_ends_anywhere_is_begun_again(old: LegacyCipher | Ciphe
             simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.PUT, key, row)))
 
         fault.rival = rival
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         for _ in range(2):
             try:
                 found = simulation.run(reencrypted("t", old, cipher, Policy(), None))

@@ -12,8 +12,8 @@ from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.failpoints import Crash, NoFailpoints
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored, Write
 from lazulite_patterns.indexes import lists
-from lazulite_patterns.indexes.changes import Changed, Life
-from lazulite_patterns.indexes.copies import Mark
+from lazulite_patterns.indexes.changes import Changed, InsertState
+from lazulite_patterns.indexes.copies import PendingEntry
 from lazulite_patterns.indexes.entries import NO_INTENT, PENDING, Entry, digest, intents, pointing_to, targets
 from lazulite_patterns.indexes.lists import Change, Item
 from lazulite_patterns.indexes.pointers import PointerIndex
@@ -24,7 +24,7 @@ from lazulite_patterns_simulation import Faults, InvariantError, Simulation, Wor
 
 ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
 POLICY = Policy(marks=2)
-NO_LIVES: Mapping[EntityKey, Life] = {}
+NO_LIVES: Mapping[EntityKey, InsertState] = {}
 KINDS: dict[str, Callable[[str, EntityKey], Entry]] = {
     "pointer": lambda mail, key: Entry("mails", EntityKey(mail, digest(key))),
     "unique": lambda mail, key: Entry("mails", EntityKey(mail, ""), unique=True),
@@ -121,7 +121,7 @@ def test_an_entity_that_is_inserted_by_two_has_its_entry_at_every_instant(kind: 
 class Silent(Stamping):
     """Puts no intents."""
 
-    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, Life]]:
+    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, InsertState]]:
         lives = yield from super()._lives(changes, own)
         return {key: life._replace(intent=NO_INTENT) for key, life in lives.items()}
 
@@ -133,7 +133,7 @@ class Hasty(Stamping):
         return frozenset()
         yield
 
-    def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[None]:
+    def _settled(self, marked: PendingEntry, properties: Properties | None) -> Protocol[None]:
         if properties is None and marked.etag is not None:
             operation = Operation(Kind.DELETE, marked.entry.key, etag=marked.etag)
             with suppress(Rejected):
@@ -145,7 +145,7 @@ class Hasty(Stamping):
 class Alike(Stamping):
     """Puts the same intent before each of its inserts."""
 
-    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, Life]]:
+    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, InsertState]]:
         sure = None if own is None else Identity(own.operation_id)
         return (yield from super()._lives(changes, sure))
 
@@ -162,8 +162,8 @@ class Overwriting(Stamping):
         yield from perform(Write(entry.table, put))
 
     def _marks(
-        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = NO_LIVES
-    ) -> Protocol[list[Mark]]:
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, InsertState] = NO_LIVES
+    ) -> Protocol[list[PendingEntry]]:
         for entry, key in entries:
             yield from perform(Write(entry.table, Operation(Kind.PUT, entry.key, pointing_to(key))))
         return (yield from super()._marks(entries, lives))
@@ -173,8 +173,8 @@ class Settling(Stamping):
     """Fills copies after a commit that may be that of an earlier request."""
 
     def _marks(
-        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = NO_LIVES
-    ) -> Protocol[list[Mark]]:
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, InsertState] = NO_LIVES
+    ) -> Protocol[list[PendingEntry]]:
         marks = yield from super()._marks(entries, lives)
         if any("_again" in name for life in lives.values() for name in life.intent):
             for each in marks:
@@ -222,7 +222,7 @@ class CrashBefore:
 def test_an_entry_that_no_insert_needs_is_removed_and_another_one_after_the_grace(kind: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     simulation = Simulation()
-    simulation.ambient.utc_now = lambda: now
+    simulation.runtime.utc_now = lambda: now
     index = PointerIndex("t", entries_of(kind), POLICY)
     place = KINDS[kind]("a", ANN)
 
@@ -234,10 +234,10 @@ def test_an_entry_that_no_insert_needs_is_removed_and_another_one_after_the_grac
         return simulation.run(index.read(place))
 
     assert insert_and_delete() is None
-    simulation.ambient.failpoints = CrashBefore("t")
+    simulation.runtime.failpoints = CrashBefore("t")
     with pytest.raises(Crash):
         simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 1}))
-    simulation.ambient.failpoints = NoFailpoints()
+    simulation.runtime.failpoints = NoFailpoints()
     left = insert_and_delete()
     assert left is not None, "the insert that crashed may arrive yet"
     assert len(intents(left)) == 1, "the intents of inserts that are done are withdrawn"
@@ -260,13 +260,13 @@ def test_a_writer_whose_insert_is_rejected_withdraws_its_intent(kind: str) -> No
 
         def before(self, effect: Effect[object]) -> None:
             if isinstance(effect, Write) and effect.table == "t":
-                simulation.ambient.failpoints = NoFailpoints()
+                simulation.runtime.failpoints = NoFailpoints()
                 simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 1}))
 
         def after(self, effect: Effect[object]) -> None:
             """Let it pass."""
 
-    simulation.ambient.failpoints = Rival()
+    simulation.runtime.failpoints = Rival()
     simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 2}))
     pointer = simulation.run(index.read(KINDS[kind]("a", ANN)))
     assert pointer is not None

@@ -8,8 +8,8 @@ import pytest
 
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Write
-from lazulite_patterns.indexes.changes import Life
-from lazulite_patterns.indexes.copies import Mark
+from lazulite_patterns.indexes.changes import InsertState
+from lazulite_patterns.indexes.copies import PendingEntry
 from lazulite_patterns.indexes.entries import PENDING, Entry, contents
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
@@ -17,7 +17,7 @@ from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError,
 
 KEY = EntityKey("p", "jones")
 UNMARKED = Policy(marks=0)
-NO_LIVES: Mapping[EntityKey, Life] = {}
+NO_LIVES: Mapping[EntityKey, InsertState] = {}
 Values = tuple[str, int] | None
 """Mail and age that a writer sets; None to delete the entity."""
 
@@ -34,15 +34,15 @@ class Late(PointerIndex):
     """Marks no entry before the commit, but keeps its ETag."""
 
     def _marks(
-        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = NO_LIVES
-    ) -> Protocol[list[Mark]]:
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, InsertState] = NO_LIVES
+    ) -> Protocol[list[PendingEntry]]:
         marks = []
         for place, key in entries:
             found = yield from perform(Read(place.table, place.key))
             if found is None:
                 marks += yield from super()._marks([(place, key)], lives)
             else:
-                marks.append(Mark(place, key, found.etag, lives[key].birth))
+                marks.append(PendingEntry(place, key, found.etag, lives[key].birth))
         return marks
 
 
@@ -50,8 +50,8 @@ class Forgetful(Late):
     """Marks no entry that it leaves behind: here that of the mail `a`."""
 
     def _marks(
-        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = NO_LIVES
-    ) -> Protocol[list[Mark]]:
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, InsertState] = NO_LIVES
+    ) -> Protocol[list[PendingEntry]]:
         own = [each for each in entries if each[0] != entry("a")]
         marks = yield from PointerIndex._marks(self, own, lives)
         return marks + (yield from super()._marks([each for each in entries if each[0] == entry("a")], lives))
@@ -61,13 +61,13 @@ class Sparing(PointerIndex):
     """Does not mark an entry that is marked."""
 
     def _marks(
-        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = NO_LIVES
-    ) -> Protocol[list[Mark]]:
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, InsertState] = NO_LIVES
+    ) -> Protocol[list[PendingEntry]]:
         marks = []
         for place, key in entries:
             found = yield from perform(Read(place.table, place.key))
             if found is not None and found.properties.get(PENDING):
-                marks.append(Mark(place, key, found.etag, lives[key].birth))
+                marks.append(PendingEntry(place, key, found.etag, lives[key].birth))
             else:
                 marks += yield from super()._marks([(place, key)], lives)
         return marks
@@ -76,7 +76,7 @@ class Sparing(PointerIndex):
 class Blind(PointerIndex):
     """Fills an entry whatever its mark is."""
 
-    def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[None]:
+    def _settled(self, marked: PendingEntry, properties: Properties | None) -> Protocol[None]:
         if properties is None:
             yield from super()._settled(marked, properties)
             return
@@ -157,7 +157,7 @@ def test_every_fault_leaves_a_copy_that_is_right_or_marked() -> None:
         simulations.append(simulation)
         index = PointerIndex("t", entries)
         simulation.run(index.change(KEY, lambda _: {"Mail": "a", "Age": 1}))
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         with suppress(Crash):
             simulation.run(index.change(KEY, lambda _: {"Mail": "a", "Age": 2}))
             simulation.run(index.change(KEY, lambda _: {"Mail": "b", "Age": 2}))

@@ -224,10 +224,10 @@ def test_every_fault_of_a_write_ends_with_exact_entries() -> None:
         simulation = Simulation()
         simulation.run(index.change(KEY, lambda _: {"Mail": "a"}))
         simulation.run(working(PointerIndex, messages_max=3)())
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         with suppress(Crash, Unavailable):
             simulation.run(index.change(KEY, lambda _: {"Mail": "b"}))
-        simulation.ambient.failpoints = FaultAt(-1, fault.fault)
+        simulation.runtime.failpoints = FaultAt(-1, fault.fault)
         simulation.now_seconds += 100
         simulation.run(working(PointerIndex, messages_max=3)())
         exact(simulation.world)

@@ -147,7 +147,7 @@ def test_every_fault_of_a_pass_leaves_each_entity_with_its_entry(place: str) -> 
     def attempt(fault: FaultAt) -> None:
         simulation = Simulation()
         simulation.world = start(place, {ANN: "1", BOB: "2"})
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         try:
             simulation.run(setting(place, {ANN: "2", BOB: "1"})())
         except (Crash, Conflict, OutcomeUnknown):

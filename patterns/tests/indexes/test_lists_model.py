@@ -139,7 +139,7 @@ def test_every_fault_leaves_an_entity_in_its_list(container: str) -> None:
         simulation = Simulation()
         simulations.append(simulation)
         simulation.run(index.change(ANN, lambda _: {"Name": "a"}))
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         with suppress(Crash):
             simulation.run(index.change(ANN, lambda _: {"Name": "b"}))
             assert simulation.run(index.find(entry("b", ANN, container))) is not None

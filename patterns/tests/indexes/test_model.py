@@ -174,7 +174,7 @@ class Slow:
 def test_a_commit_is_not_sent_after_the_deadline(times: int) -> None:
     simulation = Simulation()
     slow = Slow(simulation, "mails", times)
-    simulation.ambient.failpoints = slow
+    simulation.runtime.failpoints = slow
     change = PointerIndex("t", entries).change(KEY, lambda _: {"Mail": "a"}, attempts=2)
     if times == 1:
         simulation.run(change)
@@ -188,7 +188,7 @@ def test_a_commit_is_not_sent_after_the_deadline(times: int) -> None:
 def test_entries_of_a_commit_that_is_answered_late_are_put_again() -> None:
     simulation = Simulation()
     slow = Slow(simulation, "t")
-    simulation.ambient.failpoints = slow
+    simulation.runtime.failpoints = slow
     simulation.run(PointerIndex("t", entries).change(KEY, lambda _: {"Mail": "a"}))
     assert slow.requests == [("mails", "put_merge"), ("t", "insert"), ("mails", "put_merge")]
 
@@ -207,7 +207,7 @@ def test_every_fault_leaves_an_entity_with_its_entry() -> None:
         simulation = Simulation()
         simulations.append(simulation)
         simulation.run(index.change(KEY, lambda _: {"Mail": "a"}))
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         try:
             simulation.run(index.change(KEY, lambda _: {"Mail": "b"}))
         except Crash:

@@ -21,7 +21,7 @@ from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, 
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import Entry, passing, pointing_to, target, targets
 from lazulite_patterns.indexes.pointers import PointerIndex
-from lazulite_patterns.outcomes import Policy, Ring
+from lazulite_patterns.outcomes import Policy, WriteIds
 from lazulite_patterns.outcomes.retries import Attempts
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Identity, Written, write
@@ -107,7 +107,7 @@ class Careless(IndexCheck):
         found = yield from super().examine(table, row, now)
 
         def repair(policy: Policy) -> Protocol[bool]:
-            yield from write("mails", [Planned(Operation(Kind.DELETE, row.key), Ring())], policy)
+            yield from write("mails", [Planned(Operation(Kind.DELETE, row.key), WriteIds())], policy)
             return True
 
         return [replace(each, repair=repair) if each.key == row.key and table == "mails" else each for each in found]
@@ -220,7 +220,7 @@ def test_each_rule_of_a_repair_is_needed(kind: type[IndexCheck], grace: float) -
 
 def test_an_entry_that_names_two_entities_is_corrected_when_no_writer_can_commit_any_more() -> None:
     simulation = Simulation()
-    simulation.ambient.utc_now = lambda: NOW
+    simulation.runtime.utc_now = lambda: NOW
     simulation.world = committed("a", "b")
     place = entry("a").key
     simulation.world, _ = simulation.world.perform(Write("mails", Operation(Kind.PUT, place, passing(ANN, BOB))))
@@ -236,7 +236,7 @@ def test_an_entry_that_names_two_entities_is_corrected_when_no_writer_can_commit
 def test_a_lost_entry_is_inserted_and_an_old_claim_is_taken() -> None:
     for claimed in (False, True):
         simulation = Simulation()
-        simulation.ambient.utc_now = lambda: NOW
+        simulation.runtime.utc_now = lambda: NOW
         simulation.world = without_entry("a", claimed)
         simulation.run(auditor(IndexCheck, 600)())
         found = simulation.world.entity("mails", entry("a").key)

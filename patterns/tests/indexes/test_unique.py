@@ -161,7 +161,7 @@ def test_what_a_crash_leaves_of_a_claim_is_taken_over_after_the_grace() -> None:
         index = Modelled("t", entries)
         with suppress(Crash):
             simulation.run(index.change(ANN, lambda _: {"Mail": "a"}))
-        simulation.ambient.failpoints = FaultAt(-1, fault.fault)
+        simulation.runtime.failpoints = FaultAt(-1, fault.fault)
         unique(simulation.world)
         committed = simulation.world.entity("t", ANN) is not None
         claimed = simulation.world.entity("mails", entry("a").key) is not None
@@ -203,7 +203,7 @@ def test_a_delete_is_of_the_row_that_was_read() -> None:
     def rival() -> None:
         simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.MERGE, ANN, {"Mail": "z"})))
 
-    simulation.ambient.failpoints = FaultAt(2, Fault.RIVAL, rival)
+    simulation.runtime.failpoints = FaultAt(2, Fault.RIVAL, rival)
     simulation.run(index.change(ANN, change))
     assert seen == ["a", "z"]
 

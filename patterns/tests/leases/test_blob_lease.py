@@ -12,11 +12,11 @@ from azure.storage.blob import BlobLeaseClient, ContainerClient
 from azure.storage.blob.aio import ContainerClient as AsyncContainerClient
 
 from lazulite_patterns.aio.leases import Lease as AsyncLease
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import LeaseRenew
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.leases import Lease, LeaseLost, LeaseTaken
@@ -87,7 +87,7 @@ def test_every_fault_of_taking_and_renewing_it(table_client: TableClient, contai
 
     def driver(failpoints: Failpoints) -> Driver:
         clients = {container: container_client}
-        return Driver({"t": table_client}, Ambient(failpoints=failpoints), lambda _: None, containers=clients)
+        return Driver({"t": table_client}, Runtime(failpoints=failpoints), lambda _: None, containers=clients)
 
     def attempt(fault: FaultAt) -> None:
         name = uuid4().hex
@@ -133,7 +133,7 @@ async def test_an_asynchronous_lease_is_renewed(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as table,
         AsyncContainerClient.from_connection_string(connection_string, container_client.container_name) as container,
     ):
-        own = AsyncLease(table, KEY, blob=(container, "leader"), seconds=15, ambient=Ambient(failpoints=Watching()))
+        own = AsyncLease(table, KEY, blob=(container, "leader"), seconds=15, runtime=Runtime(failpoints=Watching()))
 
         async def work(given: object) -> None:
             assert given is own

@@ -152,11 +152,11 @@ def test_a_lease_that_was_broken_is_lost_at_the_next_renewal() -> None:
 def test_an_error_of_the_connection_is_no_loss() -> None:
     simulation = Simulation()
     grant = simulation.run(LEASE.acquire())
-    simulation.ambient.failpoints = Away(10**6)
+    simulation.runtime.failpoints = Away(10**6)
     with pytest.raises(OutcomeUnknown):
         simulation.run(LEASE.renew(grant))
     assert not grant.lost
-    simulation.ambient.failpoints = NoFailpoints()
+    simulation.runtime.failpoints = NoFailpoints()
     simulation.run(LEASE.renew(grant))
 
 
@@ -166,14 +166,14 @@ def test_a_holder_of_before_may_write_until_the_row_is_taken() -> None:
     simulation.now_seconds = 31
 
     def rival() -> None:
-        failpoints, simulation.ambient.failpoints = simulation.ambient.failpoints, NoFailpoints()
+        failpoints, simulation.runtime.failpoints = simulation.runtime.failpoints, NoFailpoints()
         simulation.run(LEASE.guard(grant, data(grant.token)))
-        simulation.ambient.failpoints = failpoints
+        simulation.runtime.failpoints = failpoints
 
     for number in range(3):
-        simulation.ambient.failpoints = FaultAt(number, Fault.RIVAL, rival)
+        simulation.runtime.failpoints = FaultAt(number, Fault.RIVAL, rival)
         other = simulation.run(LEASE.acquire())
-        simulation.ambient.failpoints = NoFailpoints()
+        simulation.runtime.failpoints = NoFailpoints()
         simulation.run(LEASE.guard(other, data(other.token)))
         with pytest.raises(LeaseLost):
             simulation.run(LEASE.guard(grant, data(grant.token)))
@@ -188,9 +188,9 @@ def test_every_fault_of_taking_it() -> None:
             grant = simulation.run(LEASE.acquire())
         except Crash:
             simulation.now_seconds += 31
-            simulation.ambient.failpoints = NoFailpoints()
+            simulation.runtime.failpoints = NoFailpoints()
             grant = simulation.run(LEASE.acquire())
-        simulation.ambient.failpoints = NoFailpoints()
+        simulation.runtime.failpoints = NoFailpoints()
         simulation.run(LEASE.guard(grant, data(grant.token)))
         with pytest.raises(LeaseTaken):
             simulation.run(LEASE.acquire())
@@ -202,7 +202,7 @@ def test_every_fault_of_renewing_and_freeing_it() -> None:
     def attempt(fault: FaultAt) -> None:
         simulation = Simulation()
         grant = simulation.run(LEASE.acquire())
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         crashed = False
         try:
             simulation.run(LEASE.renew(grant))
@@ -210,7 +210,7 @@ def test_every_fault_of_renewing_and_freeing_it() -> None:
             simulation.run(LEASE.release(grant))
         except Crash:
             crashed = True
-        simulation.ambient.failpoints = NoFailpoints()
+        simulation.runtime.failpoints = NoFailpoints()
         simulation.now_seconds += 31 if crashed else 0
         assert simulation.run(LEASE.acquire()).token == 2
         with pytest.raises(LeaseLost):

@@ -10,9 +10,9 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns import Column, entity, partition, row
 from lazulite_patterns.aio.leases import Lease as AsyncLease
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, perform
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Read, Write
 from lazulite_patterns.leases import Lease, LeaseLost, LeaseTaken
 from lazulite_patterns.table.table import Table
@@ -59,7 +59,7 @@ def test_one_of_two_holds_it(table_client: TableClient) -> None:
 
 def test_a_holder_that_pauses_is_fenced(table_client: TableClient) -> None:
     now = 0.0
-    one = Lease(table_client, KEY, seconds=3, ambient=Ambient(clock=lambda: now))
+    one = Lease(table_client, KEY, seconds=3, runtime=Runtime(clock=lambda: now))
     one.acquire()
     assert one.held
     now = 3.0
@@ -91,7 +91,7 @@ class Watching:
 
 def test_it_is_renewed_while_the_work_runs(table_client: TableClient) -> None:
     watching = Watching(3)  # The taking, and two renewals.
-    lease = Lease(table_client, KEY, seconds=3, ambient=Ambient(failpoints=watching))
+    lease = Lease(table_client, KEY, seconds=3, runtime=Runtime(failpoints=watching))
     seen: list[bool] = []
 
     def work(own: Lease[object]) -> None:
@@ -107,7 +107,7 @@ def test_it_is_renewed_while_the_work_runs(table_client: TableClient) -> None:
 async def test_an_asynchronous_lease(connection_string: str, table_client: TableClient) -> None:
     async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
         watching = Watching(2)
-        lease = AsyncLease(client, KEY, Job, seconds=3, ambient=Ambient(failpoints=watching))
+        lease = AsyncLease(client, KEY, Job, seconds=3, runtime=Runtime(failpoints=watching))
 
         async def work(own: AsyncLease[Job]) -> None:
             await asyncio.to_thread(watching.enough.wait, 30)

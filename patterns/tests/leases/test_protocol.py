@@ -177,11 +177,11 @@ class Away:
 def test_an_error_of_the_connection_is_no_loss() -> None:
     simulation = Timed()
     grant = simulation.run(LEASE.acquire())
-    simulation.ambient.failpoints = Away(10**6)
+    simulation.runtime.failpoints = Away(10**6)
     with pytest.raises((OutcomeUnknown, Unavailable)):
         simulation.run(LEASE.renew(grant))
     assert not grant.lost
-    simulation.ambient.failpoints = NoFailpoints()
+    simulation.runtime.failpoints = NoFailpoints()
     simulation.run(LEASE.renew(grant))
     simulation.run(LEASE.guard(grant, data(1)))
 
@@ -210,12 +210,12 @@ def test_a_guarded_write_under_every_fault_is_done_once() -> None:
     def attempt(fault: FaultAt) -> None:
         simulation = Timed()
         grant = simulation.run(LEASE.acquire())
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         add = [Planned(Operation(Kind.INSERT, DATA, {"N": 1}))]
         try:
             simulation.run(LEASE.guard(grant, add))
         except Crash:
-            simulation.ambient.failpoints = NoFailpoints()
+            simulation.runtime.failpoints = NoFailpoints()
             simulation.now_seconds += 31
             grant = simulation.run(LEASE.acquire())
             with pytest.raises(LeaseTaken):
@@ -231,14 +231,14 @@ def test_a_guarded_write_under_every_fault_is_done_once() -> None:
 def test_every_fault_of_taking_it() -> None:
     def attempt(fault: FaultAt) -> None:
         simulation = Timed()
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         try:
             grant = simulation.run(LEASE.acquire())
         except Crash:
-            simulation.ambient.failpoints = NoFailpoints()
+            simulation.runtime.failpoints = NoFailpoints()
             simulation.now_seconds += 31
             grant = simulation.run(LEASE.acquire())
-        simulation.ambient.failpoints = NoFailpoints()
+        simulation.runtime.failpoints = NoFailpoints()
         simulation.run(LEASE.guard(grant, data(grant.token)))
         with pytest.raises(LeaseTaken):
             simulation.run(LEASE.acquire())

@@ -11,7 +11,7 @@ from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities.bags import Bag, Bags
-from lazulite_patterns.outcomes import Conflict, Exists, OutcomeUnknown, Policy, Ring, Unavailable
+from lazulite_patterns.outcomes import Conflict, Exists, OutcomeUnknown, Policy, Unavailable, WriteIds
 from lazulite_patterns.outcomes.ring import RING
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
@@ -27,7 +27,7 @@ def start(failpoints: "FaultAt | Faults | None" = None, session: Session[Bag] = 
     simulation = Simulation()
     simulation.run(session.insert(Bag(PartitionKey="p", RowKey="counter", Count=0)))
     if failpoints is not None:
-        simulation.ambient.failpoints = failpoints
+        simulation.runtime.failpoints = failpoints
     return simulation
 
 
@@ -66,9 +66,9 @@ class Faults:
 
     def rival(self) -> None:
         assert self.simulation is not None
-        self.simulation.ambient.failpoints = FaultAt(-1, Fault.BUSY)
+        self.simulation.runtime.failpoints = FaultAt(-1, Fault.BUSY)
         increment(self.simulation)
-        self.simulation.ambient.failpoints = self
+        self.simulation.runtime.failpoints = self
         self.rivals_count += 1
 
 
@@ -129,7 +129,7 @@ class Lost(FaultAt):
 
 def lost_then(others: Callable[[Simulation], None], session: Session[Bag] = COUNTER) -> Simulation:
     simulation = start(session=session)
-    simulation.ambient.failpoints = Lost(lambda: others(simulation))
+    simulation.runtime.failpoints = Lost(lambda: others(simulation))
     increment(simulation, session)
     return simulation
 
@@ -195,7 +195,7 @@ def test_an_insert_that_meets_another_entity_after_a_lost_answer_is_an_unknown_o
         other.run(COUNTER.insert(bag))
         simulation.world = other.world
         # Ids of both begin with 1, which tells nothing here: skip one.
-        simulation.ambient.new_id()
+        simulation.runtime.new_id()
         with pytest.raises(OutcomeUnknown, match="it may have been done before another program deleted or replaced"):
             simulation.run(COUNTER.insert(bag))
         with pytest.raises(Exists):
@@ -249,13 +249,13 @@ def test_a_transaction_is_found_by_any_row_that_it_inserted() -> None:
             simulation.world, _ = simulation.world.perform(Write("t", operation))
 
     simulation = Simulation()
-    simulation.ambient.failpoints = Lost(others)
+    simulation.runtime.failpoints = Lost(others)
     assert simulation.run(write("t", rows, Policy())).etags == ("", "")
 
 
 def test_an_insert_whose_ring_wrapped_is_an_unknown_outcome() -> None:
     simulation = Simulation()
-    simulation.ambient.failpoints = Lost(lambda: rivals(4)(simulation))
+    simulation.runtime.failpoints = Lost(lambda: rivals(4)(simulation))
     with pytest.raises(OutcomeUnknown):
         simulation.run(COUNTER.insert(Bag(PartitionKey="p", RowKey="counter", Count=0)))
     assert count(simulation) == 4
@@ -280,15 +280,15 @@ class Late(FaultAt):
 
 def test_a_request_that_arrives_late_is_done_once() -> None:
     simulation = start()
-    simulation.ambient.failpoints = Late(simulation)
+    simulation.runtime.failpoints = Late(simulation)
     increment(simulation)
     assert count(simulation) == 1
     other = Bag(PartitionKey="p", RowKey="other")
-    simulation.ambient.failpoints = Late(simulation)
+    simulation.runtime.failpoints = Late(simulation)
     simulation.run(COUNTER.insert(other))
-    simulation.ambient.failpoints = Late(simulation)
+    simulation.runtime.failpoints = Late(simulation)
     assert simulation.run(COUNTER.delete(EntityKey("p", "other"))) is True
-    simulation.ambient.failpoints = Late(simulation)
+    simulation.runtime.failpoints = Late(simulation)
     simulation.run(COUNTER.write([COUNTER.planned(Kind.INSERT, other), COUNTER.deleting(KEY)]))
     assert [each.key.row_key for each in simulation.world.entities("t")] == ["other"]
 
@@ -321,13 +321,13 @@ def test_a_transaction_that_only_deletes_reads_all_rows() -> None:
     simulation = start()
     simulation.run(COUNTER.insert(Bag(PartitionKey="p", RowKey="b")))
     planned = [COUNTER.deleting(EntityKey("p", "b")), COUNTER.deleting(KEY)]
-    simulation.ambient.failpoints = Lost(lambda: None)
+    simulation.runtime.failpoints = Lost(lambda: None)
     simulation.run(COUNTER.write(planned))
     assert simulation.world.entities("t") == []
 
 
 def test_rings() -> None:
-    ring = Ring.born("a").add("b", 2)
-    assert (ring.text, Ring.of({RING: ring.text})) == ("^a b", ring)
+    ring = WriteIds.born("a").add("b", 2)
+    assert (ring.text, WriteIds.of({RING: ring.text})) == ("^a b", ring)
     assert ring.add("c", 2).text == "b c"
-    assert Ring.of({}) == Ring.of({RING: 5}) == Ring()
+    assert WriteIds.of({}) == WriteIds.of({RING: 5}) == WriteIds()

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.failpoints import Failpoints
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns_simulation import Fault, FaultAt
 
@@ -36,5 +36,5 @@ def counting() -> FaultAt:
 
 def driver(client: TableClient, fault: Failpoints | None = None) -> Driver:
     """Return a driver that does not wait, after the grace, with a fault."""
-    ambient = Ambient(failpoints=fault or counting(), utc_now=later)
-    return Driver({client.table_name: client}, ambient, lambda _: None)
+    runtime = Runtime(failpoints=fault or counting(), utc_now=later)
+    return Driver({client.table_name: client}, runtime, lambda _: None)

@@ -13,10 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lazulite_patterns.aio.shapes import BlobLog as AsyncBlobLog
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobDelete, BlobGet, BlobSetMetadata
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.outcomes import Policy, Unavailable
 from lazulite_patterns.shapes import BlobLog, Inconsistent, LogRecord
@@ -35,7 +35,7 @@ class Clock(Simulation):
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
         self.time = START
-        self.ambient.utc_now = lambda: self.time
+        self.runtime.utc_now = lambda: self.time
 
 
 def writer(kind: type[LogWriter] = LogWriter, *, blocks_max: int = 50_000, flush_bytes: int = 1000) -> LogWriter:
@@ -128,7 +128,7 @@ def test_blobs_of_other_times_are_not_read() -> None:
         simulation.run(log.flush())
         simulation.time += timedelta(seconds=1)
     simulation.run(log.close())
-    simulation.ambient.failpoints = reads = Reads()
+    simulation.runtime.failpoints = reads = Reads()
     second = START + timedelta(seconds=1)
     assert [each.record for each in read(simulation, second, second)] == [1]
     assert reads.names == ["web/2014/07/31/1800/000002.log"]
@@ -185,7 +185,7 @@ def faulty(kind: type[LogWriter]) -> Iterator[tuple[FaultAt, bool, list[object]]
     def attempt(fault: FaultAt) -> None:
         simulation, log = Clock(), writer(kind, blocks_max=2)
         simulations.append(simulation)
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         try:
             for number in range(3):
                 simulation.run(log.append(number))
@@ -193,7 +193,7 @@ def faulty(kind: type[LogWriter]) -> Iterator[tuple[FaultAt, bool, list[object]]
             ended.append(True)
         except Crash:
             ended.append(False)
-        simulation.ambient.failpoints = Reads()
+        simulation.runtime.failpoints = Reads()
 
     for fault in every_fault(attempt, lambda: meddling(simulations[-1])):
         yield fault, ended[-1], [each for each in everything(simulations[-1]) if each != "other"]
@@ -246,7 +246,7 @@ def test_the_position_is_needed() -> None:
         simulation, log = Clock(), writer(kind)
         SHOWN.append(simulation)
         simulation.run(log.append(1))
-        simulation.ambient.failpoints = FaultAt(2, Fault.ANSWER_LOST)
+        simulation.runtime.failpoints = FaultAt(2, Fault.ANSWER_LOST)
         simulation.run(log.flush())
         assert everything(simulation) == [1] * (1 + doubled)
 
@@ -269,10 +269,10 @@ class Silent:
 def test_a_block_whose_result_is_unknown_stays_as_it_is() -> None:
     simulation, log = Clock(), writer()
     simulation.run(log.append(1))
-    simulation.ambient.failpoints, log.policy = Silent(done=True), Policy(deadline_seconds=0)
+    simulation.runtime.failpoints, log.policy = Silent(done=True), Policy(deadline_seconds=0)
     with pytest.raises(Unavailable):
         simulation.run(log.flush())
-    simulation.ambient.failpoints, log.policy = Reads(), Policy()
+    simulation.runtime.failpoints, log.policy = Reads(), Policy()
     simulation.run(log.append(2))
     simulation.run(log.flush())
     assert everything(simulation) == [1, 2]
@@ -282,13 +282,13 @@ def test_a_block_whose_result_is_unknown_stays_as_it_is() -> None:
 def test_a_block_whose_result_stays_unknown_is_there_once_after_the_next_flush(done: bool) -> None:
     simulation, log = Clock(), writer()
     simulation.run(log.append(1))
-    simulation.ambient.failpoints, log.policy = Silent(done=done), Policy(deadline_seconds=0)
+    simulation.runtime.failpoints, log.policy = Silent(done=done), Policy(deadline_seconds=0)
     with pytest.raises(Unavailable):
         simulation.run(log.flush())
     simulation.time += timedelta(hours=1)
     with nullcontext() if done else pytest.raises(Unavailable):
         simulation.run(log.append(2))
-    simulation.ambient.failpoints, log.policy = Reads(), Policy()
+    simulation.runtime.failpoints, log.policy = Reads(), Policy()
     simulation.run(log.append(3))
     simulation.run(log.flush())
     assert everything(simulation) == ([1, 2, 3] if done else [1, 3]), "what raises was not taken"
@@ -315,10 +315,10 @@ def test_other_rejections_are_raised_and_the_records_wait(rejected: type[Effect[
 
     simulation, log = Clock(), writer(blocks_max=1)
     simulation.run(log.append(1))
-    simulation.ambient.failpoints = Closed()
+    simulation.runtime.failpoints = Closed()
     with nullcontext() if rejected is BlobSetMetadata else pytest.raises(Rejected):  # Metadata are no record.
         simulation.run(log.close())
-    simulation.ambient.failpoints = Reads()
+    simulation.runtime.failpoints = Reads()
     simulation.run(log.flush())
     assert everything(simulation) == [1]
 
@@ -387,8 +387,8 @@ def test_a_log_on_the_service(container_client: ContainerClient) -> None:
 def test_threads_of_a_durable_log_share_blocks_and_lose_nothing(
     container_client: ContainerClient, fault: Fault
 ) -> None:
-    ambient = Ambient(failpoints=FaultAt(3, fault))
-    log = BlobLog(container_client, "web", durable=True, ambient=ambient, policy=Policy(first_wait_seconds=0.001))
+    runtime = Runtime(failpoints=FaultAt(3, fault))
+    log = BlobLog(container_client, "web", durable=True, runtime=runtime, policy=Policy(first_wait_seconds=0.001))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(log.append, range(40)))
     found = [each.record for each in log.between(*now_and_then())]
@@ -408,7 +408,7 @@ def test_tasks_of_a_durable_log_share_blocks(container_client: ContainerClient, 
         name = container_client.container_name
         async with AsyncContainerClient.from_connection_string(connection_string, name) as client:
             blocks = Blocks()
-            async with AsyncBlobLog(client, "web", durable=True, ambient=Ambient(failpoints=blocks)) as log:
+            async with AsyncBlobLog(client, "web", durable=True, runtime=Runtime(failpoints=blocks)) as log:
                 await asyncio.gather(*(log.append(number) for number in range(20)))
                 assert blocks.count == 2, "that of the first record, and that of all others"
                 return [each.record async for each in log.between(*now_and_then())]

@@ -11,8 +11,8 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from lazulite_patterns import Column, EntityValueError, SchemaError, column, entity, partition, row
 from lazulite_patterns.aio.shapes import Copies as AsyncCopies
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Protocol
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes import Absent, Exists
 from lazulite_patterns.shapes import Copied, Copies, Ref, Referred
@@ -73,7 +73,7 @@ def test_a_link_leads_to_an_entity_that_is_there(staff: Copies[Employee | Depart
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
     staff: Copies[Employee | Department] = Copies(
-        table_client, Employee | Department, COPIED, ambient=Ambient(failpoints=count)
+        table_client, Employee | Department, COPIED, runtime=Runtime(failpoints=count)
     )
     for wrong in (replace(ANN, name="x" * 40_000), replace(ANN, id=-1), replace(ANN, site="a\x00")):
         with pytest.raises(EntityValueError, match="Employee"):

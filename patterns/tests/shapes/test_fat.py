@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lazulite_patterns import EntityFormatError, EntityValueError
 from lazulite_patterns.aio.shapes import Fat as AsyncFat
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Absent, Exists
@@ -112,7 +112,7 @@ def test_any_entity_is_read_as_it_was_written(
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
-    fat = Fat(table_client, ambient=Ambient(failpoints=count))
+    fat = Fat(table_client, runtime=Runtime(failpoints=count))
     for wrong, message in (
         ({"_Fat": "x"}, r"p/jones\._Fat"),
         ({"_Fat00": b"x"}, r"p/jones\._Fat00"),
@@ -216,7 +216,7 @@ def test_rests_are_collected_when_they_are_old_and_no_head_names_them(table_clie
     count = len(rows(table_client))
     assert count > 8
     assert fat.collect("p") == 0, "they are too young"
-    assert Fat(table_client, ambient=Ambient(utc_now=later)).collect("p") == count - 8
+    assert Fat(table_client, runtime=Runtime(utc_now=later)).collect("p") == count - 8
     assert fat.get(KEY) == {**KEYS, "Photo": octets(5_000_000)}
     assert "other!0123456789abcdef!0000" in rows(table_client)
 

@@ -210,7 +210,7 @@ def test_a_flip_is_not_sent_after_its_deadline() -> None:
         def after(self, effect: object) -> None:
             simulation.now_seconds += 151
 
-    simulation.ambient.failpoints = Slow()
+    simulation.runtime.failpoints = Slow()
     with pytest.raises(Unavailable, match="300 seconds"):
         simulation.run(protocol.insert(KEY, {"Text": text(0)}))
     assert simulation.world.entities("t") == [], "nothing is left"

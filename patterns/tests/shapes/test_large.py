@@ -19,9 +19,9 @@ from lazulite_patterns import Column, EntityFormatError, Index, column, entity, 
 from lazulite_patterns.aio.shapes import Large as AsyncLarge
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.failpoints import Failpoints
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Absent, Conflict, Exists, Policy, Unavailable
@@ -147,13 +147,13 @@ def test_keys_of_any_length_have_blobs(table_client: TableClient, container_clie
     table_client.delete_entity(*LONG)
     table_client.delete_entity("", "")
     assert photos.collect() == 0, "they are too young"
-    assert Large(Table(table_client, Bag), container_client, "Photo", ambient=Ambient(utc_now=later)).collect() == 2
+    assert Large(Table(table_client, Bag), container_client, "Photo", runtime=Runtime(utc_now=later)).collect() == 2
     assert len(names(container_client)) == 1
 
 
 def driver(table: TableClient, container: ContainerClient, fault: Failpoints | None = None) -> Driver:
-    ambient = Ambient(failpoints=fault or counting(), utc_now=later)
-    return Driver({table.table_name: table}, ambient, lambda _: None, containers={container.container_name: container})
+    runtime = Runtime(failpoints=fault or counting(), utc_now=later)
+    return Driver({table.table_name: table}, runtime, lambda _: None, containers={container.container_name: container})
 
 
 def clear(container: ContainerClient) -> None:
@@ -233,11 +233,11 @@ def test_a_stream_that_cannot_be_read_again(table_client: TableClient, container
     found = photos.get(KEY)
     assert found is not None
     assert found.data == b"photo"
-    failing = Large(staff, container_client, "photo", ambient=Ambient(failpoints=FaultAt(1, Fault.ANSWER_LOST)))
+    failing = Large(staff, container_client, "photo", runtime=Runtime(failpoints=FaultAt(1, Fault.ANSWER_LOST)))
     with pytest.raises(Unavailable, match="not uploaded"):
         failing.put(KEY, Once(b"other"))
     assert photos.get(KEY) == found
-    later_photos = Large(staff, container_client, "photo", ambient=Ambient(utc_now=later))
+    later_photos = Large(staff, container_client, "photo", runtime=Runtime(utc_now=later))
     assert (photos.collect(), later_photos.collect(), photos.get(KEY)) == (0, 1, found)
 
 
@@ -254,7 +254,7 @@ def test_a_writer_that_loses_takes_the_row_of_the_winner(
 
     for number in range(4):
         failpoints = FaultAt(number, Fault.RIVAL, rival)
-        Large(staff, container_client, "photo", ambient=Ambient(failpoints=failpoints)).put(KEY, b"own")
+        Large(staff, container_client, "photo", runtime=Runtime(failpoints=failpoints)).put(KEY, b"own")
         found = other.get(KEY)
         assert found is not None
         assert (found.data, found.entity.email) == (b"own" if number < 3 else b"other", "x")
@@ -269,14 +269,14 @@ def test_a_writer_that_loses_takes_the_row_of_the_winner(
         def after(self, effect: object) -> None: ...
 
     with pytest.raises(Conflict):
-        Large(staff, container_client, "photo", ambient=Ambient(failpoints=Always())).put(KEY, b"own")
+        Large(staff, container_client, "photo", runtime=Runtime(failpoints=Always())).put(KEY, b"own")
     assert len(names(container_client)) == 1, "nothing is left of it"
 
 
 def test_blobs_of_others_stay(table_client: TableClient, container_client: ContainerClient) -> None:
     staff = Table(table_client, Bag)
-    late = Ambient(utc_now=later)
-    photos, scans = (Large(staff, container_client, name, ambient=late) for name in ("Photo", "Scan"))
+    late = Runtime(utc_now=later)
+    photos, scans = (Large(staff, container_client, name, runtime=late) for name in ("Photo", "Scan"))
     photos.insert(Bag(PartitionKey="p", RowKey="r"), b"photo")
     scans.put(EntityKey("p", "r"), b"scan")
     metadata = Owner("Other", EntityKey("p", "r"), "Photo").metadata
@@ -326,7 +326,7 @@ def test_the_auditor_finds_blobs_that_no_entity_names(
     (young,) = audit(photos, repair=True)
     place = f"{container_client.container_name}/{table_client.table_name}"
     assert (young.kind, young.table, young.key.partition_key, young.repaired) == (ORPHAN, place, orphan.name, False)
-    old = Large(staff, container_client, "Photo", ambient=Ambient(utc_now=later))
+    old = Large(staff, container_client, "Photo", runtime=Runtime(utc_now=later))
     assert [each.repaired for each in audit(old, repair=True)] == [True]
     assert list(audit(photos)) == []
     assert len(names(container_client)) == 2
@@ -334,7 +334,7 @@ def test_the_auditor_finds_blobs_that_no_entity_names(
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient, container_client: ContainerClient) -> None:
     count = counting()
-    photos = Large(Table(table_client, Bag), container_client, "photo", ambient=Ambient(failpoints=count))
+    photos = Large(Table(table_client, Bag), container_client, "photo", runtime=Runtime(failpoints=count))
     bad: list[Callable[[], Any]] = [
         lambda: photos.insert(Bag(PartitionKey="p/q", RowKey="r"), b""),
         lambda: photos.put(EntityKey("p/q", "r"), b""),
@@ -352,7 +352,7 @@ def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient, cont
 
 def test_costs_are_those_of_the_page(table_client: TableClient, container_client: ContainerClient) -> None:
     count = counting()
-    photos = Large(Table(table_client, Employee), container_client, "photo", ambient=Ambient(failpoints=count))
+    photos = Large(Table(table_client, Employee), container_client, "photo", runtime=Runtime(failpoints=count))
 
     def cost(step: Callable[[], object]) -> int:
         before = count.count
@@ -371,7 +371,7 @@ async def test_asynchronous_programs_have_the_same(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as table,
         AsyncContainerClient.from_connection_string(connection_string, container_client.container_name) as container,
     ):
-        photos = AsyncLarge(AsyncTable(table, Employee), container, "photo", ambient=Ambient(utc_now=later))
+        photos = AsyncLarge(AsyncTable(table, Employee), container, "photo", runtime=Runtime(utc_now=later))
         await photos.insert(JONES, b"photo")
         await photos.put(KEY, io.BytesIO(b"another"))
         found = await photos.get(KEY)

@@ -219,7 +219,7 @@ def test_a_commit_is_not_sent_after_its_deadline() -> None:
         def after(self, effect: object) -> None: ...
 
     simulation.run(SESSION.insert(Bag(PartitionKey="p", RowKey="e")))
-    simulation.ambient.failpoints = Slow()
+    simulation.runtime.failpoints = Slow()
     with pytest.raises(Unavailable, match="deadline"):
         simulation.run(protocol.put(KEY, Upload(b"11", "text/plain")))
     assert simulation.world.blobs("c") == [], "nothing is left"

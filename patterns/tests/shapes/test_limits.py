@@ -10,8 +10,8 @@ from azure.storage.blob import ContainerClient
 
 from lazulite_patterns import EntityValueError
 from lazulite_patterns.bulk import load
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.shapes import Fat, Large, Tail, Wide
@@ -36,16 +36,16 @@ class NoWrites:
 def test_a_value_is_rejected_before_a_request(
     table_client: TableClient, container_client: ContainerClient, value: object
 ) -> None:
-    ambient = Ambient(failpoints=NoWrites())
-    table = Table(table_client, Bag, ambient=ambient)
+    runtime = Runtime(failpoints=NoWrites())
+    table = Table(table_client, Bag, runtime=runtime)
     bag = Bag(PartitionKey="p", RowKey="r", Wrong=value)
     calls: list[Callable[[], Any]] = [
         lambda: table.insert(bag),
         lambda: table.merge(KEY, Wrong=value),
-        lambda: Wide(table_client, ambient=ambient).upsert(KEY, {"Wrong": value}),
-        lambda: Fat(table_client, ambient=ambient).upsert(KEY, {"Wrong": value, "Photo": bytes(2_000_000)}),
-        lambda: Tail(table_client, ambient=ambient).append("p", {"Wrong": value}),
-        lambda: Stream(table_client, "p", ambient=ambient).append([Event({"Wrong": value})]),
+        lambda: Wide(table_client, runtime=runtime).upsert(KEY, {"Wrong": value}),
+        lambda: Fat(table_client, runtime=runtime).upsert(KEY, {"Wrong": value, "Photo": bytes(2_000_000)}),
+        lambda: Tail(table_client, runtime=runtime).append("p", {"Wrong": value}),
+        lambda: Stream(table_client, "p", runtime=runtime).append([Event({"Wrong": value})]),
         lambda: Large(table, container_client, "photo").insert(bag, b"photo"),
     ]
     for call in calls:

@@ -7,7 +7,7 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.shapes import Lookup as AsyncLookup
 from lazulite_patterns.aio.table import Table as AsyncTable
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.shapes import Lookup
 from lazulite_patterns.table.table import Table
@@ -35,7 +35,7 @@ def test_a_link_has_both_directions(table_client: TableClient) -> None:
 
 def test_a_join_reads_each_entity_once_and_keeps_it(table_client: TableClient) -> None:
     now, count = [0.0], counting()
-    table = Table(table_client, Department, ambient=Ambient(lambda: now[0], failpoints=count))
+    table = Table(table_client, Department, runtime=Runtime(lambda: now[0], failpoints=count))
     Table(table_client, Department).insert(SALES)
     lookup = Lookup(table, seconds=60, size=2)
     joined = lookup.join([ANN, BOB, CAT, DAN], works_in)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lazulite_patterns import Column, QueryError, columns, entity, partition, row
 from lazulite_patterns.aio.shapes import Periods as AsyncPeriods
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.outcomes import Exists
 from lazulite_patterns.shapes import PeriodExpired, Periods
 from lazulite_patterns.shapes.protocols.periods import Every, Names
@@ -57,8 +57,8 @@ class Clock:
 
 
 def logins_of(service: TableServiceClient, prefix: str, clock: Clock, every: Every = "day") -> Periods[Login]:
-    ambient = Ambient(utc_now=clock, failpoints=counting())
-    return Periods(service, prefix, Login, every=every, keep=2 * DAY, ambient=ambient, policy=QUICK)
+    runtime = Runtime(utc_now=clock, failpoints=counting())
+    return Periods(service, prefix, Login, every=every, keep=2 * DAY, runtime=runtime, policy=QUICK)
 
 
 def tables(service: TableServiceClient, prefix: str) -> set[str]:
@@ -137,7 +137,7 @@ def test_expire_drops_exactly_what_is_over(service: TableServiceClient, prefix: 
 
 
 def test_the_rows_of_all_periods_are_audited(service: TableServiceClient, prefix: str) -> None:
-    logins = Periods(service, prefix, Login, keep=5 * DAY, ambient=Ambient(utc_now=Clock()))
+    logins = Periods(service, prefix, Login, keep=5 * DAY, runtime=Runtime(utc_now=Clock()))
     for day in (NOON, NOON - DAY):
         logins.insert(Login("jones", 1), day)
     assert list(audit(*logins.tables())) == []
@@ -173,8 +173,8 @@ def test_every_fault_of_a_drop_and_of_a_creation(service: TableServiceClient, pr
         number += 1
         clock = Clock()
         mine = f"{prefix}N{number}"
-        ambient = Ambient(failpoints=fault, utc_now=clock)
-        failing = Periods(service, mine, Login, keep=2 * DAY, ambient=ambient, policy=QUICK)
+        runtime = Runtime(failpoints=fault, utc_now=clock)
+        failing = Periods(service, mine, Login, keep=2 * DAY, runtime=runtime, policy=QUICK)
         working = logins_of(service, mine, clock)
         try:
             assert len(failing.prepare(ahead=1)) == 2
@@ -195,7 +195,7 @@ def test_every_fault_of_a_drop_and_of_a_creation(service: TableServiceClient, pr
 async def test_asynchronous_programs_have_the_same(connection_string: str, prefix: str) -> None:
     clock = Clock()
     async with AsyncTableServiceClient.from_connection_string(connection_string) as service:
-        logins = AsyncPeriods(service, prefix, Login, keep=DAY, ambient=Ambient(utc_now=clock))
+        logins = AsyncPeriods(service, prefix, Login, keep=DAY, runtime=Runtime(utc_now=clock))
         await logins.insert(Login("jones", 1), NOON)
         assert await logins.prepare(0) == [f"{prefix}D20140731"] == await logins.names()
         assert [each async for each in logins.between(NOON, NOON, scan=True)] == [Login("jones", 1)]

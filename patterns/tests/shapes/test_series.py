@@ -11,8 +11,8 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.aio.shapes import Series as AsyncSeries
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.verdict import Planned
@@ -80,7 +80,7 @@ def test_shards_do_not_meet_other_series(table_client: TableClient) -> None:
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
-    series = Series(table_client, 24, int, ambient=Ambient(failpoints=count))
+    series = Series(table_client, 24, int, runtime=Runtime(failpoints=count))
     for slot, amount, message in ((24, 1, "S24"), (-1, 1, "S-1"), (3, 2**63, "S03"), (3, 1.5, "S03"), (3, True, "S03")):
         with pytest.raises(EntityValueError, match=message):
             series.add(KEY, slot, amount)  # type: ignore[arg-type] # as a wrong program does
@@ -88,7 +88,7 @@ def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> N
         with pytest.raises(EntityValueError, match="Key"):
             series.add(key, 0, 1)
     with pytest.raises(EntityValueError, match="RowKey"):
-        Series(table_client, 24, int, shards=2, ambient=Ambient(failpoints=count)).add(EntityKey("p", "x" * 1022), 0, 1)
+        Series(table_client, 24, int, shards=2, runtime=Runtime(failpoints=count)).add(EntityKey("p", "x" * 1022), 0, 1)
     assert count.count == 0
     series.add(KEY, 0, 2**63 - 1)
     with pytest.raises(EntityValueError, match="S00"):

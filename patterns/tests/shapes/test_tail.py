@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lazulite_patterns import EntityValueError
 from lazulite_patterns.aio.shapes import Tail as AsyncTail
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.shapes import Tail
 from lazulite_patterns.shapes.protocols.tail import TailProtocol, every_time
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault
@@ -26,7 +26,7 @@ def numbers(entries: list[object]) -> list[object]:
 
 
 def test_the_newest_are_first_with_equal_ticks(table_client: TableClient) -> None:
-    tail = Tail(table_client, ambient=Ambient(utc_now=lambda: NOON))
+    tail = Tail(table_client, runtime=Runtime(utc_now=lambda: NOON))
     for number in range(12):
         tail.append("jones", {"N": number})
     tail.append("smith", {"N": -1})
@@ -37,7 +37,7 @@ def test_the_newest_are_first_with_equal_ticks(table_client: TableClient) -> Non
     assert newest.time == NOON
     assert newest.properties["RowKey"] == newest.key.row_key
     # Another process appends an event of the same time later.
-    other = Tail(table_client, ambient=Ambient(utc_now=lambda: NOON + timedelta(seconds=1)))
+    other = Tail(table_client, runtime=Runtime(utc_now=lambda: NOON + timedelta(seconds=1)))
     other.append("jones", {"N": 12}, NOON)
     assert numbers([*tail.latest("jones", 2)]) == [12, 11]
 
@@ -79,7 +79,7 @@ def test_other_rows_of_a_partition_stay(table_client: TableClient) -> None:
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
-    tail = Tail(table_client, ambient=Ambient(failpoints=count))
+    tail = Tail(table_client, runtime=Runtime(failpoints=count))
     for partition, properties, time, message in (
         ("a/b", {}, None, "PartitionKey"),
         ("p", {"a b": 1}, None, "a b"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lazulite_patterns import EntityValueError
 from lazulite_patterns.aio.shapes import Wide as AsyncWide
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.outcomes import Absent, Exists, Rejected
 from lazulite_patterns.shapes import Inconsistent, Wide
@@ -59,7 +59,7 @@ def test_an_entity_over_1_mib(table_client: TableClient) -> None:
     assert len(rows(table_client)) == 3
     count = counting()
     with pytest.raises(Rejected, match="RequestBodyTooLarge"):
-        Wide(table_client, ambient=Ambient(failpoints=count)).upsert(KEY, {**properties, **numbered(6, b"x" * 65_536)})
+        Wide(table_client, runtime=Runtime(failpoints=count)).upsert(KEY, {**properties, **numbered(6, b"x" * 65_536)})
     assert wide.get(KEY) == {**KEYS, **properties}
 
 
@@ -100,7 +100,7 @@ def test_neighbours_are_other_entities(table_client: TableClient) -> None:
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
-    wide = Wide(table_client, ambient=Ambient(failpoints=count))
+    wide = Wide(table_client, runtime=Runtime(failpoints=count))
     wrong: list[tuple[Properties, str]] = [
         ({"_Ver": "x"}, r"p/jones\._Ver"),
         ({"a b": 1}, r"p/jones\.a b"),

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lazulite_patterns.effects.ambient import Gather, NewId, Now
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import Gather, NewId, Now
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored, Write
 from lazulite_patterns_simulation import (
     Crash,

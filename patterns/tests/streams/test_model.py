@@ -133,7 +133,7 @@ def test_an_append_under_every_fault_returns_the_same_version(expected: int | No
         nonlocal current
         current = Run()
         simulation = current.simulation
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
 
         def protocol() -> Protocol[int]:
             return stream.append(events("a", "b"), expected, projected(2))
@@ -147,7 +147,7 @@ def test_an_append_under_every_fault_returns_the_same_version(expected: int | No
             assert (expected, wrong.version) == (1, 2), "a rival was faster"
             whole(simulation.world)
             return
-        simulation.ambient.failpoints = NoFailpoints()
+        simulation.runtime.failpoints = NoFailpoints()
         whole(simulation.world)
         rows = simulation.world.entities("t")
         assert sum(each.key.row_key.startswith("SS-UID-") for each in rows) == version
@@ -183,9 +183,9 @@ class LostForLong:
 def test_ids_decide_when_the_ring_of_the_head_has_wrapped() -> None:
     stream = StreamProtocol("t", "s")
     simulation = Simulation()
-    simulation.ambient.failpoints = LostForLong(simulation, stream, back=True)
+    simulation.runtime.failpoints = LostForLong(simulation, stream, back=True)
     assert simulation.run(stream.append([Event({"What": 1}), Event()])) == 2, "events without ids get new ones"
-    simulation.ambient.failpoints = LostForLong(simulation, stream, back=False)
+    simulation.runtime.failpoints = LostForLong(simulation, stream, back=False)
     with pytest.raises(OutcomeUnknown):
         simulation.run(stream.append(events("x"), 8))
 

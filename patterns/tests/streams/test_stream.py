@@ -11,7 +11,7 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from lazulite_patterns import Column, entity, partition, row
 from lazulite_patterns.aio.streams import Stream as AsyncStream
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.keys import literal, text
 from lazulite_patterns.outcomes import Conflict
@@ -67,7 +67,7 @@ def test_a_property_of_the_head_that_another_program_writes_meanwhile_stays(tabl
     def rename() -> None:
         table_client.update_entity({"PartitionKey": "s", "RowKey": "SS-HEAD", "Owner": "Bob"})
 
-    stream = Stream(table_client, "s", ambient=Ambient(failpoints=FaultAt(3, Fault.RIVAL, rename)))
+    stream = Stream(table_client, "s", runtime=Runtime(failpoints=FaultAt(3, Fault.RIVAL, rename)))
     assert [stream.append([Event({"Type": name})]) for name in ("Opened", "Paid")] == [1, 2]
     assert rows(table_client)["SS-HEAD"]["Owner"] == "Bob"
     assert list(audit(stream)) == []

@@ -15,7 +15,7 @@ from lazulite_patterns.aio.auditing import audit as audit_async
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.table.check import UNREADABLE
 from lazulite_patterns.table.table import Table
@@ -33,7 +33,7 @@ class Person:
 
 
 PEOPLE = [Person("IT", number, f"p{number}@contoso.com", f"Jones {number}", 20 + number) for number in range(6)]
-LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+LATER = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def declared(ages: TableClient) -> list[Index]:
     ]
 
 
-def table(client: TableClient, ages: TableClient, ambient: Ambient | None = None) -> Table[Person]:
-    return indexed(Person, declared(ages), lambda: Table(client, Person, clients=[ages], ambient=ambient))
+def table(client: TableClient, ages: TableClient, runtime: Runtime | None = None) -> Table[Person]:
+    return indexed(Person, declared(ages), lambda: Table(client, Person, clients=[ages], runtime=runtime))
 
 
 def damage(client: TableClient, ages: TableClient) -> None:
@@ -118,7 +118,7 @@ async def test_asynchronous_programs_audit_too(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client,
         AsyncTableClient.from_connection_string(connection_string, ages.table_name) as others,
     ):
-        many = indexed(Person, declared(ages), lambda: AsyncTable(client, Person, clients=[others], ambient=LATER))
+        many = indexed(Person, declared(ages), lambda: AsyncTable(client, Person, clients=[others], runtime=LATER))
         assert counted([each async for each in audit_async(many)]) == EXPECTED
         for _ in range(2):
             assert [each async for each in audit_async(many, repair=True)]

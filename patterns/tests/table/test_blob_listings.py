@@ -26,10 +26,10 @@ from lazulite_patterns import (
 )
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import BlobGet, BlobPut, text_of
 from lazulite_patterns.effects.effect import Effect, perform
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.indexes import list_blobs, lists
@@ -42,7 +42,7 @@ from lazulite_patterns_simulation import Simulation
 
 from ..declared import indexed
 
-LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+LATER = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 
 
 @entity
@@ -61,9 +61,9 @@ def declared(container: str) -> Listing:
     return Listing("city", "city", "street", place="blob", container=container)
 
 
-def table(client: TableClient, container: ContainerClient, ambient: Ambient | None = None) -> Table[Person]:
+def table(client: TableClient, container: ContainerClient, runtime: Runtime | None = None) -> Table[Person]:
     quick, indexes = Policy(first_wait_seconds=0.001), [declared(container.container_name)]
-    return indexed(Person, indexes, lambda: Table(client, Person, clients=[container], ambient=ambient, policy=quick))
+    return indexed(Person, indexes, lambda: Table(client, Person, clients=[container], runtime=runtime, policy=quick))
 
 
 def names(found: Iterable[Person]) -> list[str]:
@@ -217,7 +217,7 @@ def test_a_list_of_several_parts_is_read_as_it_was_at_one_time(monkeypatch: pyte
                 other.run(lists.put(PLACE, KEYS[10 + self.left], Policy()))
                 simulation.world = other.world
 
-    simulation.ambient.failpoints = Rival()
+    simulation.runtime.failpoints = Rival()
     (row,) = simulation.run(lists.rows(PLACE, Policy()))
     assert {item.key for item in lists.items(row)} == set(KEYS[:13])
 

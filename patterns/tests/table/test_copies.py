@@ -12,8 +12,8 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from lazulite_patterns import Column, Index, QueryError, SchemaError, column, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.indexes.entries import PENDING
@@ -96,16 +96,18 @@ def test_wrong_indexes_and_look_ups(staff: Table[Person]) -> None:
 def test_a_crash_leaves_a_mark_which_the_reader_and_the_auditor_resolve(staff: Table[Person]) -> None:
     """Crashes and lost answers at each effect of an update: a reader sees the value before or the one after."""
     quick = Policy(first_wait_seconds=0.001)
-    later = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+    later = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
     changed = replace(ANN, salary=7, age=50)
-    auditor = indexed(Person, DECLARED, lambda: Table(staff.client, Person, ambient=later))
+    auditor = indexed(Person, DECLARED, lambda: Table(staff.client, Person, runtime=later))
 
     def attempt(fault: FaultAt) -> None:
         for each in list(staff.client.list_entities()):
             staff.client.delete_entity(each)
         staff.insert(ANN)
         broken = indexed(
-            Person, DECLARED, lambda: Table(staff.client, Person, ambient=Ambient(failpoints=fault), policy=quick)
+            Person,
+            DECLARED,
+            lambda: Table(staff.client, Person, runtime=Runtime(failpoints=fault), policy=quick),
         )
         if fault.fault is Fault.BUSY:  # It waits for three seconds; the simulation has it.
             return
@@ -136,7 +138,7 @@ def test_the_auditor_finds_a_copy_that_another_program_changed(staff: Table[Pers
 
 def test_costs_are_those_of_the_page(table_client: TableClient) -> None:
     count = FaultAt(-1, Fault.BUSY)
-    staff = indexed(Person, DECLARED[:1], lambda: Table(table_client, Person, ambient=Ambient(failpoints=count)))
+    staff = indexed(Person, DECLARED[:1], lambda: Table(table_client, Person, runtime=Runtime(failpoints=count)))
     steps: list[Callable[[], object]] = [
         lambda: staff.insert(ANN),
         lambda: staff.update(ANN, lambda each: replace(each, salary=1)),

@@ -15,9 +15,9 @@ from azure.data.tables import TableClient
 
 from lazulite_patterns import Busy, Column, Index, Listing, NotUnique, column, entity, partition, row
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy, Unavailable
 from lazulite_patterns.table.table import Table
@@ -95,7 +95,9 @@ def test_each_entity_is_found_at_every_instant(people: TableClient) -> None:
         random = Random(number)
         killed = 0
         writer = indexed(
-            Person, DECLARED, lambda: Table(people, Person, policy=QUICK, ambient=Ambient(failpoints=Kills(number)))
+            Person,
+            DECLARED,
+            lambda: Table(people, Person, policy=QUICK, runtime=Runtime(failpoints=Kills(number))),
         )
         for _ in range(ROUNDS):
             city, team = random.choice(["Rome", "Oslo"]), random.choice(["red", "blue"])
@@ -141,7 +143,7 @@ def test_each_entity_is_found_at_every_instant(people: TableClient) -> None:
             ended.set()
         assert polling.result() > 0
     assert crashes > 5
-    auditor = indexed(Person, DECLARED, lambda: Table(people, Person, ambient=Ambient(utc_now=later)))
+    auditor = indexed(Person, DECLARED, lambda: Table(people, Person, runtime=Runtime(utc_now=later)))
     for _ in range(2):
         list(audit(auditor, repair=True))
     assert list(audit(auditor)) == []
@@ -154,8 +156,8 @@ def etag(found: Person | None) -> str:
 
 
 def test_one_of_32_claimants_wins_and_a_crashed_one_is_freed(people: TableClient) -> None:
-    def claim(number: int, ambient: Ambient | None = None) -> bool:
-        staff = indexed(Person, [UNIQUE], lambda: Table(people, Person, policy=QUICK, ambient=ambient))
+    def claim(number: int, runtime: Runtime | None = None) -> bool:
+        staff = indexed(Person, [UNIQUE], lambda: Table(people, Person, policy=QUICK, runtime=runtime))
         try:
             staff.insert(Person("Ops", number, "one@contoso.com"))
         except (NotUnique, Busy):
@@ -178,12 +180,12 @@ def test_one_of_32_claimants_wins_and_a_crashed_one_is_freed(people: TableClient
     assert won.count(True) == 1
     indexed(Person, [UNIQUE], lambda: Table(people, Person)).delete(Person("Ops", won.index(True)))
     with pytest.raises(Crash):
-        claim(99, Ambient(failpoints=AfterTheClaim()))
+        claim(99, Runtime(failpoints=AfterTheClaim()))
     with ThreadPoolExecutor(8) as pool:
         assert not any(pool.map(claim, range(32))), "the crashed claim is young"
     # One after the other: clocks that are ahead would take claims from writers at work.
-    assert [claim(number, Ambient(utc_now=later)) for number in range(4)] == [True, False, False, False]
-    staff = indexed(Person, [UNIQUE], lambda: Table(people, Person, ambient=Ambient(utc_now=later)))
+    assert [claim(number, Runtime(utc_now=later)) for number in range(4)] == [True, False, False, False]
+    staff = indexed(Person, [UNIQUE], lambda: Table(people, Person, runtime=Runtime(utc_now=later)))
     assert [each.id for each in staff.by(mail="one@contoso.com")] == [0]
     assert staff.where(scan=True).count() == 1
     assert list(audit(staff)) == []

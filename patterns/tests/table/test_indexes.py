@@ -26,8 +26,8 @@ from lazulite_patterns import (
     row,
 )
 from lazulite_patterns.aio.table import Table as AsyncTable
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Write
 from lazulite_patterns.entities.conditions import Compared
 from lazulite_patterns.entities.errors import EntityValueError
@@ -230,9 +230,9 @@ def test_an_error_tells_who_has_the_value(staff: Table[Person]) -> None:
     assert (both.value.values, both.value.owner) == (("x",), EntityKey(SALES, "0008"))
 
 
-def crashing(staff: Table[Person], ages: TableClient, ambient: Ambient) -> Table[Person]:
+def crashing(staff: Table[Person], ages: TableClient, runtime: Runtime) -> Table[Person]:
     return indexed(
-        Person, indexes(ages.table_name), lambda: Table(staff.client, Person, clients=[ages], ambient=ambient)
+        Person, indexes(ages.table_name), lambda: Table(staff.client, Person, clients=[ages], runtime=runtime)
     )
 
 
@@ -246,15 +246,15 @@ def test_a_crashed_claim_is_freed_after_the_grace(staff: Table[Person], ages: Ta
                 raise Crash
 
     with pytest.raises(Crash):
-        crashing(staff, ages, Ambient(failpoints=AfterTheClaim())).insert(ANN)
+        crashing(staff, ages, Runtime(failpoints=AfterTheClaim())).insert(ANN)
     other = replace(CAT, email=ANN.email)
     with pytest.raises(Busy):
         staff.insert(other)
     staff.insert(ANN)  # Its own claim does not hinder it.
     staff.delete(ANN)
     with pytest.raises(Crash):
-        crashing(staff, ages, Ambient(failpoints=AfterTheClaim())).insert(ANN)
-    later = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+        crashing(staff, ages, Runtime(failpoints=AfterTheClaim())).insert(ANN)
+    later = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
     crashing(staff, ages, later).insert(other)
     assert list(staff.by(email=ANN.email)) == [other]
     with pytest.raises(NotUnique):
@@ -272,11 +272,11 @@ def test_every_fault_leaves_an_entity_that_is_found(staff: Table[Person], ages: 
             for each in list(client.list_entities()):
                 client.delete_entity(each)
         staff.insert(ANN)
-        ambient = Ambient(failpoints=fault, utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+        runtime = Runtime(failpoints=fault, utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
         broken = indexed(
             Person,
             indexes(ages.table_name),
-            lambda: Table(staff.client, Person, clients=[ages], ambient=ambient, policy=quick),
+            lambda: Table(staff.client, Person, clients=[ages], runtime=runtime, policy=quick),
         )
         if fault.fault.name == "BUSY":  # It waits for three seconds; the simulation has it.
             return
@@ -302,7 +302,9 @@ def test_costs_are_those_of_the_page(table_client: TableClient, ages: TableClien
 
     def costs(declared: list[Index], person: Person) -> list[int]:
         staff = indexed(
-            Person, declared, lambda: Table(table_client, Person, clients=[ages], ambient=Ambient(failpoints=count))
+            Person,
+            declared,
+            lambda: Table(table_client, Person, clients=[ages], runtime=Runtime(failpoints=count)),
         )
         steps: list[Callable[[], object]] = [
             lambda: staff.insert(person),

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lazulite_patterns import Column, EntityValueError, Index, column, entity, partition, row
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Write
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.limits import ENTITY_BYTES_MAX, PROPERTIES_MAX, entity_size
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.outcomes.ring import NO_ID, RING, Ring
+from lazulite_patterns.outcomes.ring import NO_ID, RING, WriteIds
 from lazulite_patterns.table.table import Table
 
 from ..declared import indexed
@@ -56,7 +56,7 @@ def large(size: int) -> Bag:
 
 
 def ring_size(writes: int) -> int:
-    ring = Ring.born(NO_ID)
+    ring = WriteIds.born(NO_ID)
     for _ in range(writes - 1):
         ring = ring.add(NO_ID, 4)
     return entity_size({**KEYS, RING: ring.text}) - entity_size(KEYS)
@@ -64,7 +64,7 @@ def ring_size(writes: int) -> int:
 
 @pytest.mark.parametrize("marks", [0, 4])
 def test_a_bag_has_252_properties_with_the_library_s(table_client: TableClient, sent: Sent, marks: int) -> None:
-    table = Table(table_client, Bag, policy=Policy(marks=marks), ambient=Ambient(failpoints=sent))
+    table = Table(table_client, Bag, policy=Policy(marks=marks), runtime=Runtime(failpoints=sent))
     most = PROPERTIES_MAX - bool(marks)
     table.insert(several(most))
     assert len(table_client.get_entity("p", "r")) - 2 == PROPERTIES_MAX
@@ -77,7 +77,7 @@ def test_a_bag_has_252_properties_with_the_library_s(table_client: TableClient, 
 
 
 def test_a_bag_has_1_mib_with_the_library_s_property(table_client: TableClient, sent: Sent) -> None:
-    table = Table(table_client, Bag, ambient=Ambient(failpoints=sent))
+    table = Table(table_client, Bag, runtime=Runtime(failpoints=sent))
     table.insert(large(ENTITY_BYTES_MAX - ring_size(1)))
     room = ENTITY_BYTES_MAX - ring_size(2)
     with pytest.raises(EntityValueError, match="1048577 bytes by the service's formula"):
@@ -102,7 +102,7 @@ def more(count: int) -> dict[str, object]:
 
 def test_properties_of_another_program_count(table_client: TableClient, sent: Sent) -> None:
     """The row has 252 with `_Op`, `_Type`, `name`; a replacement keeps what the class does not know."""
-    table = Table(table_client, Open, ambient=Ambient(failpoints=sent))
+    table = Table(table_client, Open, runtime=Runtime(failpoints=sent))
     table.insert(Open("p", "r", more=more(249)))
     with pytest.raises(EntityValueError, match="253 properties"):
         table.insert(Open("p", "r2", more=more(250)))
@@ -111,7 +111,7 @@ def test_properties_of_another_program_count(table_client: TableClient, sent: Se
 
 def test_an_indexed_merge_counts_what_is_there(table_client: TableClient, sent: Sent) -> None:
     index = Index("name", "name", within_partition=True)
-    table = indexed(Open, [index], lambda: Table(table_client, Open, ambient=Ambient(failpoints=sent)))
+    table = indexed(Open, [index], lambda: Table(table_client, Open, runtime=Runtime(failpoints=sent)))
     table_client.create_entity({**KEYS, "_Type": "Open", "name": "ann", **more(250)})
     with pytest.raises(EntityValueError, match="253 properties"):
         table.merge(KEY, name="bob")

@@ -13,8 +13,8 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from lazulite_patterns import Column, Index, Listing, SchemaError, column, columns, entity, partition, row
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.table import Table
@@ -22,7 +22,7 @@ from lazulite_patterns_simulation import Fault, FaultAt, every_fault
 
 from ..declared import indexed
 
-LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+LATER = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 
 
 @entity
@@ -48,10 +48,10 @@ def declared(cities: TableClient) -> list[Index]:
     return [Listing("surname", "surname"), Listing("city", "city", place="table", table=cities.table_name)]
 
 
-def table(client: TableClient, cities: TableClient, ambient: Ambient | None = None) -> Table[Person]:
+def table(client: TableClient, cities: TableClient, runtime: Runtime | None = None) -> Table[Person]:
     quick = Policy(first_wait_seconds=0.001)
     return indexed(
-        Person, declared(cities), lambda: Table(client, Person, clients=[cities], ambient=ambient, policy=quick)
+        Person, declared(cities), lambda: Table(client, Person, clients=[cities], runtime=runtime, policy=quick)
     )
 
 
@@ -98,7 +98,9 @@ def test_every_write_keeps_the_lists(table_client: TableClient, cities: TableCli
 def test_a_rename_touches_three_rows_in_one_transaction(table_client: TableClient) -> None:
     count = FaultAt(-1, Fault.BUSY)
     staff = indexed(
-        Person, [Listing("surname", "surname")], lambda: Table(table_client, Person, ambient=Ambient(failpoints=count))
+        Person,
+        [Listing("surname", "surname")],
+        lambda: Table(table_client, Person, runtime=Runtime(failpoints=count)),
     )
 
     def rows() -> dict[str, object]:
@@ -175,7 +177,7 @@ def test_every_fault_leaves_each_entity_in_its_lists(table_client: TableClient, 
         if fault.fault is Fault.BUSY:  # It waits for three seconds; the simulation has it.
             return
         try:
-            table(table_client, cities, Ambient(failpoints=fault)).update(ANN, lambda _: changed)
+            table(table_client, cities, Runtime(failpoints=fault)).update(ANN, lambda _: changed)
         except Crash:
             found = staff.get(ANN)
             assert found in (ANN, changed)

@@ -313,11 +313,11 @@ def test_empty_and_short_pages_of_the_service(numbers: list[int], size: int, lea
         simulation.perform(Write("t", Operation(Kind.PUT, place, properties)))
     query = plan([D.device >= f"d{least:02d}"], schemas, scan=True)
     found: list[str] = []
-    go_on = None
+    continuation = None
     while True:
-        page = simulation.run(reading.first("t", query, Policy(), size, go_on))
+        page = simulation.run(reading.first("t", query, Policy(), size, continuation))
         found += [each.key.row_key for each in page.entities]
-        if (go_on := page.continuation) is None:
+        if (continuation := page.continuation) is None:
             break
         assert len(page.entities) == size
     expected = sorted({f"d{number:02d}" for number in numbers if number >= least})

@@ -62,7 +62,7 @@ def test_ranges_are_alike_for_usual_keys(name: Callable[[int], str], least: int)
     keys = [name(n) for n in range(640)]
     simulation = filled(keys)
     counting = FaultAt(-1, Fault.BUSY)
-    simulation.ambient.failpoints = counting
+    simulation.runtime.failpoints = counting
     ranges = simulation.run(RANGES.divided(16))
     assert least <= len(ranges) <= 16
     assert counting.count <= 2 + 32 + 8 * 16

@@ -13,10 +13,10 @@ from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.failpoints import Failpoints
+from lazulite_patterns.effects.runtime import Runtime
 
 Run = Callable[[Protocol[Any], Failpoints], Any]
 
@@ -56,7 +56,7 @@ def run(
     queues = {"q": queue_client, "q-poison": poison_client}
     if request.param == "sync":
         yield lambda protocol, failpoints: Driver(
-            tables, Ambient(failpoints=failpoints), lambda _: None, queues=queues
+            tables, Runtime(failpoints=failpoints), lambda _: None, queues=queues
         ).run(protocol)
         return
     with asyncio.Runner() as runner:
@@ -68,7 +68,7 @@ def run(
             return
 
         yield lambda protocol, failpoints: runner.run(
-            AsyncDriver(at, Ambient(failpoints=failpoints), nothing, queues=of).run(protocol)
+            AsyncDriver(at, Runtime(failpoints=failpoints), nothing, queues=of).run(protocol)
         )
         for table in at.values():
             runner.run(table.close())

@@ -12,10 +12,10 @@ from azure.storage.queue import QueueClient
 from lazulite_patterns import Index
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.auditing.walk import Walk
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, perform
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import Batch, EntityKey, Read
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Policy
@@ -46,7 +46,7 @@ class Killed:
 
 def stopped(queue: QueueClient, move: Move[Employee], target: TableClient) -> Tasks:
     """Let a worker be killed after the copy, and lose the message."""
-    with Tasks(queue, [move], ambient=Ambient(failpoints=Killed(target.table_name))) as tasks:
+    with Tasks(queue, [move], runtime=Runtime(failpoints=Killed(target.table_name))) as tasks:
         tasks.start(move, KEY)
         with pytest.raises(Crash):
             tasks.drain()

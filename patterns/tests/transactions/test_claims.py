@@ -13,13 +13,13 @@ from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import BlobDelete, BlobPut
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.failpoints import NoFailpoints
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Length, Message, Receive, Remove, Send
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Write
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
 from lazulite_patterns.transactions import MessageTooLargeError, TaskMessage
@@ -84,11 +84,11 @@ def test_blobs_whose_message_another_program_removed_are_collected(
     queue_client: QueueClient, container_client: ContainerClient
 ) -> None:
     call = Calling(fail)
-    later = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+    later = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
     with Tasks(queue_client, [call], claims=container_client) as young:
         young.start(call, LARGE)
         container_client.upload_blob("others/1", b"")
-        with Tasks(queue_client, [call], claims=container_client, ambient=later) as tasks:
+        with Tasks(queue_client, [call], claims=container_client, runtime=later) as tasks:
             assert tasks.collect() == 0, "there is a message"
             queue_client.clear_messages()
             tasks.poison.create_queue()
@@ -204,7 +204,7 @@ def test_every_fault_leaves_no_blob_and_loses_no_task_that_started() -> None:
             simulation.run(own.start(own.tasks["call"], LARGE))
             started = True
             simulation.run(own.drain(30, 1))
-        simulation.ambient.failpoints = NoFailpoints()
+        simulation.runtime.failpoints = NoFailpoints()
         simulation.now_seconds += 100
         simulation.run(own.drain(30, 1))
         assert seen or not started

@@ -63,7 +63,9 @@ def test_wrong_programs_are_found(queue_client: QueueClient) -> None:
             tasks.task("one")(len)
         with pytest.raises(TypeError, match="takes 2"):
             tasks.task("two")(lambda one, two: one + two)  # type: ignore[misc, arg-type] # it is the point
-        tasks.start(one, "1")  # type: ignore[misc] # it is the point
+        with pytest.raises(TypeError, match="task one: Expected `int`, got `str`"):
+            tasks.start(one, "1")  # type: ignore[misc] # it is the point
+        assert queue_client.peek_messages() == [], "no worker could read it"
 
 
 def test_a_message_of_another_type_goes_to_the_poison_queue(queue_client: QueueClient) -> None:

@@ -16,8 +16,8 @@ from lazulite_patterns import Column, Index, Listing, SchemaError, column, entit
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.table.table import Table
@@ -27,7 +27,7 @@ from lazulite_patterns_simulation import Fault, FaultAt
 
 from ..declared import indexed
 
-LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+LATER = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
 
 
 @entity
@@ -53,8 +53,8 @@ def declared(queue: str) -> list[Index]:
     return [Index("mail", "mail", queue=queue), Listing("city", "city", place="table", queue=queue)]
 
 
-def table(client: TableClient, queue: QueueClient, ambient: Ambient | None = None) -> Table[Person]:
-    return indexed(Person, declared(queue.queue_name), lambda: Table(client, Person, ambient=ambient, clients=[queue]))
+def table(client: TableClient, queue: QueueClient, runtime: Runtime | None = None) -> Table[Person]:
+    return indexed(Person, declared(queue.queue_name), lambda: Table(client, Person, runtime=runtime, clients=[queue]))
 
 
 def drained(staff: Table[Person], queue: QueueClient) -> int:
@@ -84,7 +84,7 @@ def test_a_worker_writes_the_entries(table_client: TableClient, queue: QueueClie
 
 def test_costs_are_those_of_the_page(table_client: TableClient, queue: QueueClient) -> None:
     count = FaultAt(-1, Fault.BUSY)
-    staff = table(table_client, queue, Ambient(failpoints=count))
+    staff = table(table_client, queue, Runtime(failpoints=count))
     staff.insert(ANN)
     assert count.count == 2 + 2
     staff.update(ANN, lambda each: replace(each, mail="sue", city="Oslo"))
@@ -109,7 +109,7 @@ def test_a_crash_after_the_commit_leaves_a_message_for_later(
     staff.insert(ANN)
     drained(staff, queue)
     changed = replace(ANN, mail="sue")
-    broken = table(table_client, queue, Ambient(failpoints=FaultAt(2, fault)))  # Read, send, commit.
+    broken = table(table_client, queue, Runtime(failpoints=FaultAt(2, fault)))  # Read, send, commit.
     with suppress(Crash):
         broken.update(ANN, lambda _: changed)
     assert staff.get(ANN) == changed

@@ -15,17 +15,17 @@ from lazulite_patterns import Column, Index, column, entity, index, partition, r
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import Batch, EntityKey, Stored
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.outcomes import Absent, Conflict, Policy
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Move
-from lazulite_patterns.transactions.moving import Mark
+from lazulite_patterns.transactions.moving import PendingMove
 from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns.transactions.tasks import Tasks
 from lazulite_patterns_simulation import Crash, FaultAt, every_fault
@@ -97,11 +97,11 @@ def test_every_fault_of_a_move(
     assert sum(1 for _ in every_fault(attempt, rival)) == 7 * (3 + 8), "the start has three requests, a worker eight"
 
 
-def _mark(client: TableClient, key: EntityKey) -> Mark:
+def _mark(client: TableClient, key: EntityKey) -> PendingMove:
     """Return the mark of the source; one that no source has if it is gone."""
     found = next(iter(client.query_entities(f"PartitionKey eq 'p' and RowKey eq '{key.row_key}'")), None)
-    mark = None if found is None else Mark.of(Stored({**found}, ""))
-    return Mark("archive", "moved", "p") if mark is None else mark
+    mark = None if found is None else PendingMove.of(Stored({**found}, ""))
+    return PendingMove("archive", "moved", "p") if mark is None else mark
 
 
 def employees(source: TableClient, target: TableClient) -> tuple[Table[Employee], Table[Employee], Move[Employee]]:
@@ -322,7 +322,7 @@ def test_what_a_reader_deletes_while_the_entity_is_in_both_tables_stays_deleted(
             if isinstance(effect, Batch) and former.delete(jones):
                 raise ResultUnknown("lost")
 
-    with Tasks(queue_client, [archive], ambient=Ambient(failpoints=Reader())) as tasks:
+    with Tasks(queue_client, [archive], runtime=Runtime(failpoints=Reader())) as tasks:
         tasks.start(archive, jones)
         assert tasks.drain() == 1
     assert (current.get(jones), former.get(jones)) == (None, None)
@@ -345,7 +345,7 @@ def test_an_entity_that_was_changed_in_both_tables_stays_in_both(
             if isinstance(effect, Batch) and former.delete(jones):
                 current.update(jones, lambda each: Employee(each.department, each.id, "new"))
 
-    with Tasks(queue_client, [archive], max_dequeue=1, ambient=Ambient(failpoints=Writers())) as tasks:
+    with Tasks(queue_client, [archive], max_dequeue=1, runtime=Runtime(failpoints=Writers())) as tasks:
         tasks.start(archive, jones)
         tasks.drain()
         assert tasks.poison.get_queue_properties().approximate_message_count == 1

@@ -15,13 +15,13 @@ from lazulite_patterns.effects.queues import Send
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Page, Properties, Read, Stored, Write
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
-from lazulite_patterns.outcomes.ring import RING, Ring
+from lazulite_patterns.outcomes.ring import RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.transactions.checks import MoveCheck
 from lazulite_patterns.transactions.move import Move
-from lazulite_patterns.transactions.moving import Inbox, Mark
+from lazulite_patterns.transactions.moving import Inbox, PendingMove
 from lazulite_patterns.transactions.task_queue import TaskQueue
 from lazulite_patterns_simulation import Explored, Faults, InvariantError, Simulation, World, explore
 from lazulite_patterns_simulation.world import Request
@@ -158,7 +158,7 @@ class Setting:
 
     def successor(self) -> Protocol[object]:
         """Insert a new entity with the same keys, once the first one is moved."""
-        new = {"Life": SECOND, "Version": 1, RING: Ring.born("successor").text}
+        new = {"Life": SECOND, "Version": 1, RING: WriteIds.born("successor").text}
         return (yield from perform(Write("source", Operation(Kind.INSERT, KEY, new))))
 
     def auditor(self) -> Protocol[None]:
@@ -229,7 +229,7 @@ def test_no_new_entity_is_moved(names: str, there: bool) -> None:
 class Unfenced(Move[Bag]):
     """Writes the copy without its inbox row, as a move without one does."""
 
-    def _put(self, inbox: Inbox, mark: Mark, source: Stored, copy: Properties) -> Protocol[Inbox]:
+    def _put(self, inbox: Inbox, mark: PendingMove, source: Stored, copy: Properties) -> Protocol[Inbox]:
         there = yield from self._target.stored(EntityKey(str(copy["PartitionKey"]), str(copy["RowKey"])))
         kind, etag = (Kind.INSERT, None) if there is None else (Kind.REPLACE, there.etag)
         key = EntityKey(str(copy["PartitionKey"]), str(copy["RowKey"]))
@@ -266,7 +266,7 @@ class BlindDelete(Move[Bag]):
 class DeleteFirst(Move[Bag]):
     """Deletes the source before it is copied."""
 
-    def _put(self, inbox: Inbox, mark: Mark, source: Stored, copy: Properties) -> Protocol[Inbox]:
+    def _put(self, inbox: Inbox, mark: PendingMove, source: Stored, copy: Properties) -> Protocol[Inbox]:
         yield from super()._delete(source)
         return (yield from super()._put(inbox, mark, source, copy))
 
@@ -278,7 +278,7 @@ class DeleteFirst(Move[Bag]):
 class ForgetFirst(Move[Bag]):
     """Deletes the inbox row before the source."""
 
-    def _put(self, inbox: Inbox, mark: Mark, source: Stored, copy: Properties) -> Protocol[Inbox]:
+    def _put(self, inbox: Inbox, mark: PendingMove, source: Stored, copy: Properties) -> Protocol[Inbox]:
         made = yield from super()._put(inbox, mark, source, copy)
         yield from self._forget(made)
         return made
@@ -289,21 +289,21 @@ class Unmarked(Move[Bag]):
 
     def _read(self, key: EntityKey) -> Protocol[Stored | None]:
         found = yield from super()._read(key)
-        mark = Mark("archive", "0000000000000001", key.partition_key)
+        mark = PendingMove("archive", "0000000000000001", key.partition_key)
         return None if found is None else found._replace(properties={**found.properties, "_Moving": mark.text})
 
 
 class Littering(Move[Bag]):
     """Leaves its copy in the home before."""
 
-    def _leave(self, inbox: Inbox, mark: Mark) -> Protocol[None]:
+    def _leave(self, inbox: Inbox, mark: PendingMove) -> Protocol[None]:
         yield from self._forget(inbox)
 
 
 class Hasty(Move[Bag]):
     """Leaves a home though another worker is about to copy there."""
 
-    def _leave(self, inbox: Inbox, mark: Mark) -> Protocol[None]:
+    def _leave(self, inbox: Inbox, mark: PendingMove) -> Protocol[None]:
         if inbox.has(mark):
             yield from super()._leave(inbox, mark)
         else:
@@ -332,7 +332,7 @@ def test_each_rule_is_needed(mutation: type[Move[Bag]], conversion: str, names: 
 class Careless(MoveCheck):
     """Deletes the source whatever its ETag is."""
 
-    def _again(self, key: EntityKey, mark: Mark) -> Protocol[bool]:
+    def _again(self, key: EntityKey, mark: PendingMove) -> Protocol[bool]:
         yield from self.move.source.write([Planned(Operation(Kind.DELETE, key))])
         return True
 
@@ -370,7 +370,7 @@ class LostMeanwhile:
 class ForgetfulMark(Move[Bag]):
     """Marks the source without the ids of the writes before."""
 
-    def _mark(self, base: Stored, mark: Mark) -> Protocol[None]:
+    def _mark(self, base: Stored, mark: PendingMove) -> Protocol[None]:
         operation = Operation(Kind.MERGE, base.key, {"_Moving": mark.text}, base.etag)
         yield from self._source.write([Planned(operation)])
 
@@ -378,7 +378,7 @@ class ForgetfulMark(Move[Bag]):
 class ForgetfulCopy(Move[Bag]):
     """Replaces the target without the ids of the writes before."""
 
-    def _put(self, inbox: Inbox, mark: Mark, source: Stored, copy: Properties) -> Protocol[Inbox]:
+    def _put(self, inbox: Inbox, mark: PendingMove, source: Stored, copy: Properties) -> Protocol[Inbox]:
         there = yield from self._target.stored(KEY)
         assert there is not None
         yield from self._target.write([Planned(Operation(Kind.REPLACE, KEY, copy, there.etag))])
@@ -396,7 +396,7 @@ def updated_meanwhile(kind: type[Move[Bag]], table: str) -> Bag:
     }
     if table == "source":  # The update is one before the move began.
         simulation.run(Tables("source").session.upsert(Bag(PartitionKey="p", RowKey="jones", Life=FIRST, Version=1)))
-    simulation.ambient.failpoints = LostMeanwhile(simulation, table, steps[table])
+    simulation.runtime.failpoints = LostMeanwhile(simulation, table, steps[table])
     change: Callable[[Bag], Bag] = lambda bag: Bag({**bag, "Version": 7})  # noqa: E731
     return simulation.run(Tables(table).session.update(KEY, change, 1, "raise")).entity
 

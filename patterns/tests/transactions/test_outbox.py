@@ -199,7 +199,7 @@ class Slow:
 
 def test_a_transaction_does_not_begin_after_the_deadline() -> None:
     simulation, work, outbox = simulated(lambda _: None)
-    simulation.ambient.failpoints = Slow(simulation, Send)
+    simulation.runtime.failpoints = Slow(simulation, Send)
     with pytest.raises(Unavailable):
         simulation.run(outbox.commit(work, PLANNED, 5))
     assert simulation.world.entities("t") == []
@@ -210,7 +210,7 @@ def test_an_indexed_transaction_does_not_begin_after_the_deadline(table_client: 
     outbox = Outbox("mails", members, lambda _: None)
     simulation = Simulation()
     slow = Slow(simulation, Write)
-    simulation.ambient.failpoints = slow
+    simulation.runtime.failpoints = slow
     planned = [members.session.planned(Kind.INSERT, Member("north", "7", "a@b"))]
     with pytest.raises(Unavailable):
         simulation.run(outbox.commit(TaskQueue("q", "q-poison", {}), planned, 5))
@@ -229,7 +229,7 @@ def test_a_message_that_cannot_be_sent_prevents_the_transaction() -> None:
         def after(self, effect: Effect[object]) -> None:
             """Do nothing."""
 
-    simulation.ambient.failpoints = Lost()
+    simulation.runtime.failpoints = Lost()
     with pytest.raises(Unavailable, match="nothing was written"):
         simulation.run(outbox.commit(work, PLANNED, 5))
     assert simulation.world.entities("t") == []

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.queues import Receive
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy

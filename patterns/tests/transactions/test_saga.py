@@ -131,10 +131,10 @@ def test_every_fault_of_a_saga() -> None:
         simulation = Simulation()
         saga = Saga("hire", records=Memory(), steps=[step(each) for each in NAMES])
         simulation.run(work(saga).send(message))
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         with suppress(Crash):
             simulation.run(work(saga).handle_next(30))
-        simulation.ambient.failpoints = FaultAt(-1, Fault.BUSY)
+        simulation.runtime.failpoints = FaultAt(-1, Fault.BUSY)
         simulation.now_seconds += 61
         simulation.run(work(saga).drain(30, 1))
         assert list(dict.fromkeys(done)) == [f"an-id-{each}" for each in NAMES]

@@ -14,12 +14,12 @@ from azure.storage.queue import QueueClient, TextBase64DecodePolicy, TextBase64E
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
-from lazulite_patterns.effects.ambient import Ambient, Sleep
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.queues import Extend, Message, Receive, Send
+from lazulite_patterns.effects.runtime import Runtime, Sleep
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.transactions import MessageTooLargeError, Task, TaskMessage
 from lazulite_patterns.transactions.messages import TEXT_BYTES_MAX
@@ -250,13 +250,13 @@ def test_every_fault_of_a_poisoned_message_leaves_it_in_one_queue_or_both() -> N
         simulation, work = simulated(Calling(fail), 1)
         simulations.append(simulation)
         simulation.run(work.start(work.tasks["call"], 7))
-        simulation.ambient.failpoints = fault
+        simulation.runtime.failpoints = fault
         try:
             simulation.run(work.handle_next(30))
         except Crash:
             assert simulation.world.messages("q") or simulation.world.messages("q-poison")
         simulation.now_seconds += 31
-        simulation.ambient.failpoints = NoFailpoints()
+        simulation.runtime.failpoints = NoFailpoints()
         simulation.run(work.drain(30, 1))
         assert simulation.world.messages("q") == []
         assert len(simulation.world.messages("q-poison")) >= 1, "poison copy first"
@@ -283,7 +283,7 @@ class Seen:
 def test_visibility_is_renewed_while_a_task_runs(queue_client: QueueClient) -> None:
     seen = Seen(wanted=4)
     call = Calling(lambda _: seen.enough.wait(60))
-    with Tasks(queue_client, [call], ambient=Ambient(failpoints=seen)) as tasks:
+    with Tasks(queue_client, [call], runtime=Runtime(failpoints=seen)) as tasks:
         tasks.start(call, 1)
         assert tasks.drain(visibility=1) == 1
     assert seen.enough.is_set()
@@ -332,7 +332,7 @@ def test_if_a_worker_fails_all_end(queue_client: QueueClient) -> None:
         return len(asked) > 300
 
     with (
-        Tasks(queue_client, [Calling(fail)], ambient=Ambient(failpoints=FirstRejected())) as tasks,
+        Tasks(queue_client, [Calling(fail)], runtime=Runtime(failpoints=FirstRejected())) as tasks,
         pytest.raises(Rejected, match="403"),
     ):
         tasks.work(workers=2, idle_seconds=0.001, stop=stop)
@@ -357,7 +357,7 @@ def test_a_message_that_another_worker_received_is_left_to_it() -> None:
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.NEVER_SENT])
 def test_a_message_whose_send_is_unknown_is_sent_again(fault: Fault) -> None:
     simulation, work = simulated(Calling(fail))
-    simulation.ambient.failpoints = FaultAt(0, fault)
+    simulation.runtime.failpoints = FaultAt(0, fault)
     simulation.run(work.start(work.tasks["call"], 7))
     assert len(simulation.world.messages("q")) == (2 if fault is Fault.ANSWER_LOST else 1)
 

@@ -30,7 +30,7 @@ from lazulite.app.commands import CHECKPOINT
 from lazulite.app.registry import CODEC
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
-from lazulite.auth.accounts.engine_store import LOOK_SECONDS, AccountRow, AccountWatch
+from lazulite.auth.accounts.engine_store import LOOK_SECONDS, AccountRow, AccountWatcher
 from lazulite.control.channel import Channel
 from lazulite.engine.content.backup import deletions_held, link_files
 from lazulite.engine.content.contract import ContentStore
@@ -266,7 +266,7 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
             check_database_time(engine.name, await engine.unix_seconds())
         await reject_unfinished(engine, engine.name)
         directory = AccountDirectory(settings.accounts, report=report)
-        watch = AccountWatch(AccountRow(engine, engine.name), directory, report)
+        watch = AccountWatcher(AccountRow(engine, engine.name), directory, report)
         await watch.start()
         check_development_key(settings, directory)
         present = DatabaseClock(engine.unix_seconds)

@@ -16,7 +16,7 @@ from lazulite.cli.summary import labelled
 from lazulite.engine.content.inspection import read_whole
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.inspection import inspect
-from lazulite.records.verification import Findings, verify
+from lazulite.records.verification import VerificationReport, verify
 from lazulite.settings.config import BACKUP_MANIFEST, account_file, content_path, store_path
 
 
@@ -57,8 +57,8 @@ def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[s
     yield from summary(findings)
 
 
-def _verify_store(location: Path) -> Findings:
-    findings = Findings()
+def _verify_store(location: Path) -> VerificationReport:
+    findings = VerificationReport()
     progress = VerificationProgress()
     read_content = partial(read_whole, content_path(location))
     with inspect(store_path(location)) as inspection:

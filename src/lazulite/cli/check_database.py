@@ -12,7 +12,7 @@ from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.migration.verification import StoreVerifier
 from lazulite.records.spaces import Spaces
-from lazulite.records.verification import Findings
+from lazulite.records.verification import VerificationReport
 from lazulite.server import lifecycle
 
 
@@ -39,7 +39,7 @@ def verify_database(settings: PostgresSettings, spaces: Spaces, report: Callable
 
 async def _verified(
     settings: PostgresSettings, spaces: Spaces, report: Callable[[str], None]
-) -> tuple[str, int, Findings]:
+) -> tuple[str, int, VerificationReport]:
     """Return the name, the number of accounts, and what was found."""
     async with open_database(settings, report, must_exist=True) as engine:
         accounts = await AccountRow(engine, engine.name).load()

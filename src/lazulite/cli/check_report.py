@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from lazulite.cli.errors import CommandError
 from lazulite.cli.progress_line import ProgressLine, RowsRead
 from lazulite.cli.summary import labelled
-from lazulite.records.verification import Findings
+from lazulite.records.verification import VerificationReport
 
 _PROGRESS_ROWS = 4096
 """The number of rows between two looks at the clock."""
@@ -18,7 +18,7 @@ class VerificationProgress:
         self._line = ProgressLine.of_user()
         self._read = RowsRead()
 
-    def show(self, findings: Findings) -> None:
+    def show(self, findings: VerificationReport) -> None:
         """Show the progress if that is due."""
         if findings.contents or findings.rows % _PROGRESS_ROWS == 0:
             self._read.done = findings.rows
@@ -29,7 +29,7 @@ class VerificationProgress:
         self._line.clear()
 
 
-def reject_damaged(findings: Findings, name: str, report: Callable[[str], None]) -> None:
+def reject_damaged(findings: VerificationReport, name: str, report: Callable[[str], None]) -> None:
     """Report each problem, and the names that no request reaches, which are no damage.
 
     Raises:
@@ -46,7 +46,7 @@ def reject_damaged(findings: Findings, name: str, report: Callable[[str], None])
         raise CommandError(f"{name} is damaged: {findings.problem_count} {noun}; restore it from a backup")
 
 
-def summary(findings: Findings) -> Iterator[str]:
+def summary(findings: VerificationReport) -> Iterator[str]:
     """Yield the lines about an undamaged store."""
     for noun, count in findings.counts.items():
         yield labelled(noun, count)

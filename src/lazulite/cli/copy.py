@@ -13,7 +13,7 @@ from lazulite.cli.errors import CommandError
 from lazulite.cli.progress_line import ProgressLine
 from lazulite.cli.summary import labelled
 from lazulite.engine.contract import EngineError, EngineUnavailableError
-from lazulite.migration.compare import ContentSummary, PartComparison, Side, StoreComparer
+from lazulite.migration.compare import ComparedStore, ContentSummary, PartComparison, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.journal import Journal
@@ -68,7 +68,7 @@ async def _verify(source: Endpoint, target: Endpoint, entities: int | None, prog
     accounts = await source.accounts.load()
     differences = [] if accounts == await target.accounts.load() else ["the accounts"]
     print(labelled("accounts", len(accounts)))
-    sides = Side(source.engine, source.contents), Side(target.engine, target.contents)
+    sides = ComparedStore(source.engine, source.contents), ComparedStore(target.engine, target.contents)
     comparer = StoreComparer(*sides, SPACES, progress.show)
     counts = {noun: 0 for nouns in SPACES.nouns for noun in (nouns.spaces, nouns.rows)}
     async with aclosing(comparer.run(entities)) as comparisons:

@@ -29,7 +29,7 @@ _locks: WeakValueDictionary[tuple[int, int, str], asyncio.Lock] = WeakValueDicti
 """By engine, space and partition."""
 
 
-class _Needed(NamedTuple, Generic[T]):
+class _NeedsResult(NamedTuple, Generic[T]):
     """The result of a trial that needs something, apart from needs that an engine has to meet."""
 
     needs: Needs[T]
@@ -49,7 +49,7 @@ async def commit_prepared(engine: Engine, space: int, partition: str, commit: Co
         namings += 1
         commit = needs.instead
         outcome = await engine.commit(space, partition, _trial(commit))
-        if not isinstance(outcome, _Needed):
+        if not isinstance(outcome, _NeedsResult):
             return outcome
         [needs] = outcome
         del outcome
@@ -59,7 +59,7 @@ async def commit_prepared(engine: Engine, space: int, partition: str, commit: Co
     async with lock:
         for _ in range(_TRIES_MAX):
             outcome = await engine.commit(space, partition, _trial(commit))
-            if not isinstance(outcome, _Needed):
+            if not isinstance(outcome, _NeedsResult):
                 return outcome
             commit, steps = outcome.needs.instead or commit, outcome.needs.steps or ()
             del outcome
@@ -70,15 +70,15 @@ async def commit_prepared(engine: Engine, space: int, partition: str, commit: Co
     raise EngineUnavailableError("other commits changed the rows of this one each time")
 
 
-def _trial(commit: Commit[T]) -> Commit[T | _Needed[T]]:
+def _trial(commit: Commit[T]) -> Commit[T | _NeedsResult[T]]:
     """Return a commit that writes nothing, and has what is needed as its result, if anything is."""
 
-    def decide(values: Values, timestamp: int) -> Decision[T | _Needed[T]]:
+    def decide(values: Values, timestamp: int) -> Decision[T | _NeedsResult[T]]:
         decision = commit.decide(values, timestamp)
         if not isinstance(decision, Needs):
             if decision.changes.keys() <= set(commit.rows):
                 return Decision(*decision)
             decision = commit.naming(decision.changes)
-        return Decision({}, _Needed(decision))
+        return Decision({}, _NeedsResult(decision))
 
     return Commit(commit.rows, decide, commit.preconditions, commit.kept)

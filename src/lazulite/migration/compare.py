@@ -107,7 +107,7 @@ def _order(part: StorePart) -> tuple[int, str]:
     return part.space, part.name
 
 
-class Side(NamedTuple):
+class ComparedStore(NamedTuple):
     """One of two stores: its rows and its contents."""
 
     engine: Engine
@@ -117,7 +117,9 @@ class Side(NamedTuple):
 class StoreComparer:
     """Compare two stores."""
 
-    def __init__(self, source: Side, target: Side, spaces: Spaces, report: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, source: ComparedStore, target: ComparedStore, spaces: Spaces, report: Callable[[Progress], None]
+    ) -> None:
         """`report` is called often, each time with the same `Progress`."""
         self._engines = source.engine, target.engine
         self._spaces = spaces

@@ -14,7 +14,7 @@ from lazulite.engine.contract import Engine, EngineError, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.migration.in_flight import CommitWindow
 from lazulite.records.spaces import COUNTERS, Spaces
-from lazulite.records.verification import Findings, Reference, Verification
+from lazulite.records.verification import Reference, Verification, VerificationReport
 
 _MEMORY_BYTES = 8 * WINDOW_BYTES
 """The memory of one content that is read: windows that are looked at, and windows that were read ahead."""
@@ -36,7 +36,7 @@ class StoreVerifier:
         self._spaces = spaces
         self._verification = Verification(_TIMESTAMP_MAX, spaces)
 
-    async def run(self, report: Callable[[Findings], None]) -> Findings:
+    async def run(self, report: Callable[[VerificationReport], None]) -> VerificationReport:
         """Read everything; return what was found. `report` is called often, each time with the same findings.
 
         Raises:
@@ -53,7 +53,9 @@ class StoreVerifier:
         verification.finish()
         return verification.findings
 
-    async def _look_at(self, space: int, window: CommitWindow[None], report: Callable[[Findings], None]) -> None:
+    async def _look_at(
+        self, space: int, window: CommitWindow[None], report: Callable[[VerificationReport], None]
+    ) -> None:
         async with aclosing(self._engine.scan(space, [KeyRange(("", ""), None)])) as slices:
             async for piece in slices:
                 for index, value in enumerate(piece.values):

@@ -26,7 +26,7 @@ from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
 from lazulite.queue.model.expirations import DueShard, Expirations
-from lazulite.queue.model.message import Message, MessageId, Place, Receipt, id_of
+from lazulite.queue.model.message import Message, MessageId, MessagePosition, Receipt, id_of
 from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
 from lazulite.queue.model.shard import TOGETHER_MAX, Head, Shard
 
@@ -235,17 +235,17 @@ class ClaimedPositions:
     """The places of messages by receipt."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[MessageId, int, int], tuple[int, Place]] = {}
+        self._places: dict[tuple[MessageId, int, int], tuple[int, MessagePosition]] = {}
         """By id and receipt: the time of expiration, and the place."""
 
-    def hold(self, message: Message, place: Place) -> None:
+    def hold(self, message: Message, place: MessagePosition) -> None:
         """Cache the place of a message."""
         places = self._places
         places[message.id, message.visible, message.changes] = message.expires, place
         if len(places) > HELD_MAX:
             del places[next(iter(places))]
 
-    def take(self, message: MessageId, receipt: Receipt, now: int) -> Place | None:
+    def take(self, message: MessageId, receipt: Receipt, now: int) -> MessagePosition | None:
         """Return the place of a message that has not expired, and forget it; None if it is not known."""
         expires, place = self._places.pop((message, *receipt), (0, None))
         return place if expires > now else None
@@ -271,7 +271,7 @@ class NonDecreasingClock:
         return now
 
 
-class _Known(NamedTuple):
+class _CachedQueue(NamedTuple):
     """A queue as this process knows it."""
 
     shards: Sequence[Shard]
@@ -304,7 +304,7 @@ class Messages:
         self._homes = homes
         self._present = NonDecreasingClock(clock)
         self._random = random
-        self._queues: dict[int, _Known] = {}
+        self._queues: dict[int, _CachedQueue] = {}
         self._read_ahead = ReadAheadBudget()
         self._shards: WeakValueDictionary[tuple[int, int], Shard] = WeakValueDictionary()
         """By space and number. A shard with a commit in flight stays the same, even if its queue was forgotten."""
@@ -496,7 +496,7 @@ class Messages:
         await (self._expirations.finish(due) if done else self._expirations.postpone(due))
         return removed, done
 
-    def _known(self, queue: Queue) -> _Known:
+    def _known(self, queue: Queue) -> _CachedQueue:
         known = self._queues.get(queue.space)
         if known is None:
             if len(self._queues) >= QUEUES_MAX:
@@ -505,7 +505,9 @@ class Messages:
                         self._read_ahead.drop(each.ahead)
                         del self._queues[space]
             shards = [self._new_shard(queue.space, number) for number in range(queue.shards)]
-            known = self._queues[queue.space] = _Known(shards, LookAhead(shards, self._homes, budget=self._read_ahead))
+            known = self._queues[queue.space] = _CachedQueue(
+                shards, LookAhead(shards, self._homes, budget=self._read_ahead)
+            )
         return known
 
     def _new_shard(self, space: int, number: int) -> Shard:

@@ -32,7 +32,7 @@ _MALFORMED = (ValueError, LookupError, TypeError, AssertionError, AttributeError
 
 
 @dataclass(slots=True)
-class Findings:
+class VerificationReport:
     """What a store holds, and what is wrong with it."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -88,7 +88,7 @@ def verify(
     timestamp_max: int,
     spaces: Spaces,
     read_content: Callable[[ContentId, Claim], int],
-) -> Iterator[Findings]:
+) -> Iterator[VerificationReport]:
     """Yield the findings after every row, always the same object, and once more when all rows have been seen.
 
     Args:
@@ -126,7 +126,7 @@ class Verification:
     """
 
     def __init__(self, timestamp_max: int, spaces: Spaces) -> None:
-        self.findings = Findings({noun: 0 for nouns in spaces.nouns for noun in (nouns.spaces, nouns.rows)})
+        self.findings = VerificationReport({noun: 0 for nouns in spaces.nouns for noun in (nouns.spaces, nouns.rows)})
         self._timestamp_max = timestamp_max
         self._spaces = spaces
         self._seen = ContentSet()

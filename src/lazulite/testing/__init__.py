@@ -9,9 +9,11 @@ if TYPE_CHECKING:
 __all__ = ["Account", "Storage", "server"]
 
 
-def __getattr__(name: str) -> object:
-    """Return a public name. Its module is imported now: pytest loads the plugin beside it in every project."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module("lazulite.testing.storage"), name)
-    return found
+if not TYPE_CHECKING:  # A type checker would take every name for an attribute.
+
+    def __getattr__(name: str) -> object:
+        """Return a public name. Its module is imported now: pytest loads the plugin beside it in every project."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found: object = getattr(import_module("lazulite.testing.storage"), name)
+        return found

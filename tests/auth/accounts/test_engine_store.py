@@ -11,7 +11,14 @@ import pytest
 from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.document import KEY_BYTES, Accounts, AccountsError, AccountStore, Change, StoredAccount
-from lazulite.auth.accounts.engine_store import LOOK_SECONDS, LOOK_SECONDS_MAX, PARTITION, ROW, AccountRow, AccountWatch
+from lazulite.auth.accounts.engine_store import (
+    LOOK_SECONDS,
+    LOOK_SECONDS_MAX,
+    PARTITION,
+    ROW,
+    AccountRow,
+    AccountWatcher,
+)
 from lazulite.engine.commit import changing
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import system_clock
@@ -51,7 +58,7 @@ class World:
         self.store = Stopped(self.row)
         self.reports: list[str] = []
         self.directory = AccountDirectory(fixed or {})
-        self.watch = AccountWatch(self.row, self.directory, self.reports.append)
+        self.watch = AccountWatcher(self.row, self.directory, self.reports.append)
         asyncio.run(self.watch.start())
 
     def look(self) -> None:
@@ -151,7 +158,7 @@ def test_a_row_says_that_there_was_an_account_whatever_is_left() -> None:
     world = World()
     world.write(b'{"version": 1, "accounts": []}')
     later = AccountDirectory({})
-    asyncio.run(AccountWatch(world.row, later, world.reports.append).start())
+    asyncio.run(AccountWatcher(world.row, later, world.reports.append).start())
     assert later.names() == []
 
 
@@ -178,7 +185,7 @@ def test_what_cannot_be_understood_changes_nothing_and_is_reported_once(value: b
     assert why in world.reports[0]
     if value is not None:
         with pytest.raises(AccountsError, match=why):
-            asyncio.run(AccountWatch(world.row, AccountDirectory({}), print).start())
+            asyncio.run(AccountWatcher(world.row, AccountDirectory({}), print).start())
         with pytest.raises(AccountsError, match=why):
             world.store.add("items", RANDOM)
 

@@ -8,7 +8,7 @@ from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Catalog, Queue
 from lazulite.queue.messages import ClaimedPositions, Messages
 from lazulite.queue.model import message, shard
-from lazulite.queue.model.message import Message, Place, Receipt
+from lazulite.queue.model.message import Message, MessagePosition, Receipt
 from lazulite.queue.model.moves import STATE_ROW, MoveMessages, ShardState, read_state
 from lazulite.queue.model.shard import Head, Shard
 
@@ -61,14 +61,14 @@ def hand_out_twice() -> None:
 
 def any_receipt() -> None:
     """Every receipt of a message deletes it, wherever it is."""
-    latest: dict[object, Place] = {}
+    latest: dict[object, MessagePosition] = {}
     hold, take = ClaimedPositions.hold, ClaimedPositions.take
 
-    def note(self: ClaimedPositions, message: Message, place: Place) -> None:
+    def note(self: ClaimedPositions, message: Message, place: MessagePosition) -> None:
         hold(self, message, place)
         latest[message.id] = place
 
-    def any_place(self: ClaimedPositions, message: object, receipt: Receipt, now: int) -> Place | None:
+    def any_place(self: ClaimedPositions, message: object, receipt: Receipt, now: int) -> MessagePosition | None:
         return latest.get(message) or take(self, message, receipt, now)  # type: ignore[arg-type]  # its id
 
     _replace(ClaimedPositions, hold=note, take=any_place)

@@ -4,13 +4,13 @@ from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
-from lazulite_patterns.effects.ambient import Ambient, Gather, Sleep
 from lazulite_patterns.effects.blobs import BlobEffect
 from lazulite_patterns.effects.calls import Call, WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.queues import QueueEffect
+from lazulite_patterns.effects.runtime import Gather, Runtime, Sleep
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
 from lazulite_patterns_simulation.world import World
 
@@ -31,7 +31,7 @@ class Simulation:
         self.now_seconds = 0.0
         self._random = Random(seed)  # noqa: S311 - a seed repeats a run
         self._ids = 0
-        self.ambient = Ambient(
+        self.runtime = Runtime(
             lambda: self.now_seconds, self._random.random, self._new_id, failpoints or NoFailpoints()
         )
 
@@ -51,13 +51,13 @@ class Simulation:
         if isinstance(effect, WithHeartbeat):
             return self._with_heartbeat(effect)
         if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | BlobEffect | Call):
-            return self.ambient.answer(effect)
-        self.ambient.failpoints.before(effect)
+            return self.runtime.answer(effect)
+        self.runtime.failpoints.before(effect)
         if isinstance(effect, Call):
             answer = effect.function(*effect.arguments)
         else:
             self.world, answer = self.world.perform(effect, self.now_seconds)
-        self.ambient.failpoints.after(effect)
+        self.runtime.failpoints.after(effect)
         return answer
 
     def _with_heartbeat(self, effect: WithHeartbeat[object]) -> object:

@@ -21,7 +21,6 @@ from datetime import UTC, datetime, timedelta
 from operator import ge
 from typing import NamedTuple, TypeAlias
 
-from lazulite_patterns.effects.ambient import Draw, Gather, NewId, Now, ServiceNow, Sleep, UtcNow
 from lazulite_patterns.effects.blobs import (
     Append,
     AppendCreate,
@@ -37,6 +36,7 @@ from lazulite_patterns.effects.calls import WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, QueueEffect, Receive, Remove, Send
+from lazulite_patterns.effects.runtime import Gather, NewId, Now, RandomNumber, ServiceNow, Sleep, UtcNow
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
 from lazulite_patterns_simulation.world import Request, World, frozen
 
@@ -97,7 +97,7 @@ _OVER = -1
 
 
 class _State(NamedTuple):
-    """Where an exploration is. Worlds, histories and requests are numbers of what `_Known` keeps."""
+    """Where an exploration is. Worlds, histories and requests are numbers of what `_StateCache` keeps."""
 
     world: int
     histories: tuple[int, ...]
@@ -159,7 +159,7 @@ def explore(
         InvariantError: the invariant does not hold.
         RuntimeError: there are more states: what was not explored is not known.
     """
-    known = _Known(processes)
+    known = _StateCache(processes)
     explored: dict[tuple[int, tuple[int, ...]], list[_State]] = {}
     checked: set[int] = set()
     begin = tuple(known.canonical(number, _START) for number in range(len(processes)))
@@ -203,7 +203,7 @@ _DEFECTS = (AssertionError, AttributeError, LookupError, NameError, TypeError)
 """Errors of a program, which no protocol raises on purpose: they must not pass for the end of a process."""
 
 
-def _following(state: _State, known: "_Known") -> Iterator[tuple[Move, _State]]:
+def _following(state: _State, known: "_StateCache") -> Iterator[tuple[Move, _State]]:
     """Yield the states after one step of a process, after each fault of it, and after the arrival of a late request."""
     left = state.left
     for number, history in enumerate(state.histories):
@@ -244,7 +244,7 @@ def _following(state: _State, known: "_Known") -> Iterator[tuple[Move, _State]]:
 _LOST = Step(None, ResultUnknown("the answer did not arrive"))
 
 
-class _Known:
+class _StateCache:
     """Numbers worlds, histories and late requests, and keeps what each step led to."""
 
     def __init__(self, processes: Sequence[Process]) -> None:
@@ -315,7 +315,7 @@ class _Known:
 
     def _keep(self, number: int, history: int, running: "_Running", steps: Sequence[Step]) -> None:
         for step in steps:
-            running.go_on(step)
+            running.resume(step)
         self._effects[number, history] = running.effect
         if running.effect is not None:
             self._running[number, history] = running
@@ -326,25 +326,25 @@ class _Running:
 
     def __init__(self, process: Process, number: int) -> None:
         self.effect: Request | None = None
-        self._ambient = _Ambient(number)
+        self._runtime = _Runtime(number)
         self._protocol = _flat(process())
         self._until_request(lambda: self._protocol.send(None))
 
-    def go_on(self, step: Step) -> None:
+    def resume(self, step: Step) -> None:
         """Give the process the answer to its request."""
-        self._ambient.seconds += PAUSE_SECONDS * step.paused
+        self._runtime.seconds += PAUSE_SECONDS * step.paused
         error = step.error
         if error is None:
             self._until_request(lambda: self._protocol.send(step.answer))
         else:
             self._until_request(lambda: self._protocol.throw(_raised(error)))
 
-    def _until_request(self, go_on: Callable[[], Effect[object]]) -> None:
+    def _until_request(self, resume: Callable[[], Effect[object]]) -> None:
         self.effect = None
         try:
-            effect = go_on()
+            effect = resume()
             while not isinstance(effect, _REQUESTS):
-                effect = self._protocol.send(self._ambient.answer(effect))
+                effect = self._protocol.send(self._runtime.answer(effect))
             self.effect = effect
         except _DEFECTS:
             raise
@@ -391,7 +391,7 @@ def _gather(effect: Gather[object]) -> Protocol[list[object]]:
     return answers
 
 
-class _Ambient:
+class _Runtime:
     """Answers the effects of one process that are no requests."""
 
     def __init__(self, process: int) -> None:
@@ -407,7 +407,7 @@ class _Ambient:
         """
         if isinstance(effect, Now):
             return self.seconds
-        if isinstance(effect, Draw):
+        if isinstance(effect, RandomNumber):
             return 0.0
         if isinstance(effect, UtcNow | ServiceNow):
             return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.auditing.finding import Check, Finding
-from lazulite_patterns.auditing.walk import Place, Walk
+from lazulite_patterns.auditing.walk import Walk, WalkPosition
 from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
@@ -47,16 +47,16 @@ async def audit(
         Unavailable: there was no answer to a read before the deadline.
         OutcomeUnknown: it is not known whether a repair was done.
     """
-    begin = Place.of(None if checkpoint is None else checkpoint.load())
+    begin = WalkPosition.of(None if checkpoint is None else checkpoint.load())
     for number, each in enumerate(audited[begin.audited :], begin.audited):
         walk = Walk(each.checks(), repair, grace_seconds, policy, workers)
-        place: Place | None = begin if number == begin.audited else Place(number)
+        place: WalkPosition | None = begin if number == begin.audited else WalkPosition(number)
         while place is not None:
             step = await each.driver.run(walk.step(place))
             for finding in step.findings:
                 yield finding
             place = step.following
             if checkpoint is not None:
-                checkpoint.save((place or Place(number + 1)).text())
+                checkpoint.save((place or WalkPosition(number + 1)).text())
     if checkpoint is not None:
         checkpoint.save(None)

@@ -10,12 +10,12 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.effects import blob_sdk, queue_sdk, sdk
-from lazulite_patterns.effects.ambient import Ambient, Gather, Sleep
 from lazulite_patterns.effects.blobs import BlobEffect, BlobGet, BlobPage
 from lazulite_patterns.effects.calls import Call, WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.queues import QueueEffect, Receive
+from lazulite_patterns.effects.runtime import Gather, Runtime, Sleep
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
 
 if TYPE_CHECKING:  # Extras: only programs with queues and blobs have them.
@@ -31,7 +31,7 @@ class Driver:
     def __init__(
         self,
         tables: Mapping[str, TableClient],
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         queues: "Mapping[str, QueueClient] | None" = None,
         containers: "Mapping[str, ContainerClient] | None" = None,
@@ -46,7 +46,7 @@ class Driver:
         self.containers = dict(containers or {})
         for clients in (self.tables, self.queues, self.containers):
             sdk.check_clients(clients.values(), "asynchronous")
-        self.ambient = ambient or Ambient()
+        self.runtime = runtime or Runtime()
         self._sleep = sleep
 
     async def run(self, protocol: Protocol[T]) -> T:
@@ -71,8 +71,8 @@ class Driver:
         if isinstance(effect, WithTimeout):
             options, effect = sdk.limits(effect.seconds), effect.effect
         if not isinstance(effect, (Read, Write, Batch, Page, QueueEffect, BlobEffect, Call)):
-            return await self._ambient(effect)
-        self.ambient.failpoints.before(effect)
+            return await self._runtime(effect)
+        self.runtime.failpoints.before(effect)
         if isinstance(effect, Call):
             answer = effect.function(*effect.arguments)
             answer = await answer if isawaitable(answer) else answer
@@ -82,10 +82,10 @@ class Driver:
             answer = await (
                 self._message(effect, options) if isinstance(effect, QueueEffect) else self._request(effect, options)
             )
-        self.ambient.failpoints.after(effect)
+        self.runtime.failpoints.after(effect)
         return answer
 
-    async def _ambient(self, effect: Effect[object]) -> object:
+    async def _runtime(self, effect: Effect[object]) -> object:
         """Perform an effect that is no request."""
         if isinstance(effect, Sleep):
             await self._sleep(effect.seconds)
@@ -94,11 +94,11 @@ class Driver:
             return await self._gather(effect)
         if isinstance(effect, WithHeartbeat):
             return await self._with_heartbeat(effect)
-        return self.ambient.answer(effect)
+        return self.runtime.answer(effect)
 
     async def _request(self, effect: Read | Write | Batch | Page, options: sdk.Options) -> object:
         client = self.tables[effect.table]
-        hook = sdk.Hook(self.ambient.hear)
+        hook = sdk.Hook(self.runtime.hear)
         with sdk.translated():
             if isinstance(effect, Page):
                 hooked = {**options, "raw_response_hook": hook}
@@ -108,7 +108,7 @@ class Driver:
                 return sdk.found(entities, iterator.continuation_token)
             if (request := sdk.request_of(effect, client)) is not None:
                 answer = await cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES, **options)
-                self.ambient.hear(answer.headers.get("Date"))
+                self.runtime.hear(answer.headers.get("Date"))
                 return sdk.result_of(effect, answer.status_code, answer.headers, await answer.read())
             made = sdk.call(effect)
             try:
@@ -137,7 +137,7 @@ class Driver:
 
     async def _blob(self, effect: BlobEffect, options: sdk.Options) -> object:
         container, made = self.containers[effect.container], blob_sdk.call(effect)
-        options = {**options, "raw_response_hook": sdk.Hook(self.ambient.hear)}
+        options = {**options, "raw_response_hook": sdk.Hook(self.runtime.hear)}
         with sdk.translated():
             if isinstance(effect, BlobPage):
                 pages = cast(Any, container).list_blobs(**made.options, **options).by_page(effect.continuation)

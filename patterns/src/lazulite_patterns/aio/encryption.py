@@ -10,7 +10,7 @@ from lazulite_patterns.aio.clients import Client, Clients, Credential, Source, n
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.aio.query import Query
 from lazulite_patterns.aio.table import Table
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.encryption.ciphers import Ciphers
 from lazulite_patterns.encryption.session import confirmed, encrypted, reencrypted
@@ -33,7 +33,7 @@ class EncryptedTable(Table[E]):
         clients: Sequence[Client] = (),
         on_error: OnError | None = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -44,12 +44,12 @@ class EncryptedTable(Table[E]):
             clients: of the other tables, the containers and the queue that the indexes of the classes name.
             on_error: called for a row of a query that no class can read, and the error.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             SchemaError: an index would show the values of an encrypted property.
         """
-        super().__init__(client, kinds, clients=clients, on_error=on_error, policy=policy, ambient=ambient)
+        super().__init__(client, kinds, clients=clients, on_error=on_error, policy=policy, runtime=runtime)
         self.cipher = cipher.of(client.table_name)
         self._session = encrypted(self._session, cipher)
 
@@ -95,7 +95,7 @@ async def reencrypt(
     new: Ciphers,
     *,
     policy: Policy = Policy(),  # noqa: B008 - it is frozen
-    ambient: Ambient | None = None,
+    runtime: Runtime | None = None,
 ) -> Sequence[str]:
     """Encrypt all rows of a table again, and return why some of them cannot be decrypted.
 
@@ -107,13 +107,13 @@ async def reencrypt(
         old: reads the rows as they are.
         new: writes them.
         policy: deadlines and marks.
-        ambient: clock, randomness and failpoints, for tests.
+        runtime: clock, randomness and failpoints, for tests.
     """
-    driver = Driver({client.table_name: client}, ambient)
+    driver = Driver({client.table_name: client}, runtime)
     failures: list[str] = []
-    go_on: Continuation | None = None
+    continuation: Continuation | None = None
     while True:
-        found = await driver.run(reencrypted(client.table_name, old, new, policy, go_on))
+        found = await driver.run(reencrypted(client.table_name, old, new, policy, continuation))
         failures += found.failures
-        if (go_on := found.continuation) is None:
+        if (continuation := found.continuation) is None:
             return failures

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar, overload
 from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.calls import Call, WithHeartbeat
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.leases.blob_protocol import BlobLeaseProtocol
@@ -50,7 +50,7 @@ class Lease(Generic[E]):
         seconds: float = ...,
         holder: str = ...,
         policy: Policy = ...,
-        ambient: Ambient | None = ...,
+        runtime: Runtime | None = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -63,7 +63,7 @@ class Lease(Generic[E]):
         seconds: float = ...,
         holder: str = ...,
         policy: Policy = ...,
-        ambient: Ambient | None = ...,
+        runtime: Runtime | None = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Lease(Generic[E]):
         seconds: float = 30,
         holder: str = "",
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -89,7 +89,7 @@ class Lease(Generic[E]):
                 With a blob a whole number from 15 to 60, by the service's limits.
             holder: a name for persons, such as that of the host.
             policy: deadlines and marks. No deadline is later than the lease lasts.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
         self.key = key
@@ -103,14 +103,14 @@ class Lease(Generic[E]):
             container, name = blob
             self._protocol = BlobLeaseProtocol(*row, container.container_name, name)
             containers = {container.container_name: container}
-        self._driver = Driver({client.table_name: client}, ambient, containers=containers)
+        self._driver = Driver({client.table_name: client}, runtime, containers=containers)
         self._session: Session[E] = Session(client.table_name, kinds_of(kinds), bounded)
 
     @property
     def held(self) -> bool:
         """Whether no other process can have the lease now, by the clock of this process."""
         grant = self.grant
-        return grant is not None and not grant.lost and self._driver.ambient.clock() < grant.until_seconds
+        return grant is not None and not grant.lost and self._driver.runtime.clock() < grant.until_seconds
 
     async def acquire(self) -> Grant:
         """Take the lease, if it is free, and return what was granted.

@@ -6,12 +6,12 @@ from typing import Generic, TypeVar
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.aio.query import IndexQuery, Query
 from lazulite_patterns.checkpoints import Checkpoint
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import perform
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.indexed import Asked
+from lazulite_patterns.table.indexed import LookupRequest
 from lazulite_patterns.table.plan import plan
 from lazulite_patterns.table.ranges import Ranges
 from lazulite_patterns.table.session import Session
@@ -67,7 +67,7 @@ class Queryable(Generic[E]):
         Raises:
             QueryError: there is no such index, or it cannot be asked so.
         """
-        return IndexQuery(self._driver, self._session, Asked.of(conditions, columns, index))
+        return IndexQuery(self._driver, self._session, LookupRequest.of(conditions, columns, index))
 
     async def partitions(self) -> AsyncIterator[str]:
         """Yield each PartitionKey once, by one request for each."""

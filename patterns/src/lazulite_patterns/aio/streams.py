@@ -8,7 +8,7 @@ from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.retries import Policy
@@ -33,7 +33,12 @@ class Stream(Generic[E]):
 
     @overload
     def __init__(
-        self: "Stream[Bag]", client: TableClient, name: str, *, policy: Policy = ..., ambient: Ambient | None = ...
+        self: "Stream[Bag]",
+        client: TableClient,
+        name: str,
+        *,
+        policy: Policy = ...,
+        runtime: Runtime | None = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -43,7 +48,7 @@ class Stream(Generic[E]):
         projections: type[E] | UnionType,
         *,
         policy: Policy = ...,
-        ambient: Ambient | None = ...,
+        runtime: Runtime | None = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -52,7 +57,7 @@ class Stream(Generic[E]):
         projections: type[E] | UnionType | None = None,
         *,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -61,11 +66,11 @@ class Stream(Generic[E]):
             name: of the stream.
             projections: the classes of entities that are written with events; None for property bags.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
         self.name = name
-        self.driver = Driver({client.table_name: client}, ambient)
+        self.driver = Driver({client.table_name: client}, runtime)
         self._protocol = StreamProtocol(client.table_name, name, policy)
         self._session: Session[E] = Session(client.table_name, kinds_of(projections), policy)
 
@@ -110,12 +115,12 @@ class Stream(Generic[E]):
 
     async def read(self, first: int = 1) -> AsyncIterator[Recorded]:
         """Yield the events from a version on, in their order."""
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         while True:
-            found = await self.driver.run(self._protocol.page(first, None, go_on))
+            found = await self.driver.run(self._protocol.page(first, None, continuation))
             for each in found.events:
                 yield each
-            if (go_on := found.continuation) is None:
+            if (continuation := found.continuation) is None:
                 return
 
     async def latest(self, count: int, *, before: int | None = None) -> list[Recorded]:

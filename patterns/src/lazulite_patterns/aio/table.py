@@ -13,7 +13,7 @@ from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.aio.queryable import Queryable
 from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects import sdk
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.creation import create, is_there
@@ -48,7 +48,7 @@ class Table(Queryable[E]):
         outbox: bool = False,
         on_error: OnError | None = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client of a table that is there. `open` creates a table that is absent.
 
@@ -59,11 +59,11 @@ class Table(Queryable[E]):
             outbox: whether side effects are bound to writes; queries then leave their rows out.
             on_error: called for a row of a query that no class can read, and the error; without it the query raises.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
         tables, containers, queues = by_kind((client, *clients))
-        self._driver = Driver(tables, ambient, queues=queues, containers=containers)
+        self._driver = Driver(tables, runtime, queues=queues, containers=containers)
         self._session: Session[E] = session_of(
             client.table_name,
             kinds,

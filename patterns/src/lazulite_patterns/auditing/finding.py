@@ -11,7 +11,7 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Propert
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.grace import age_seconds
 from lazulite_patterns.outcomes.retries import Policy
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 
@@ -79,7 +79,7 @@ class Check(typing.Protocol):
 
 def deletion(kind: str, table: str, row: Stored, now: datetime, proposal: str = "delete the row") -> Finding:
     """Return the finding that a row is superfluous. Its repair deletes the row If-Match its ETag."""
-    planned = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), Ring.of(row.properties))
+    planned = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), WriteIds.of(row.properties))
     return Finding(kind, table, row.key, age_seconds(row, now), proposal, deletes=True, repair=_writing(table, planned))
 
 
@@ -101,7 +101,7 @@ def correction(
         assert planned.conditional, "a repair must not overwrite what another program wrote"
     else:
         operation = Operation(Kind.REPLACE, row.key, write, row.etag)
-        where, planned = table, Planned(operation, Ring.of(row.properties))
+        where, planned = table, Planned(operation, WriteIds.of(row.properties))
     finding = Finding(kind, table, row.key, age_seconds(row, now), proposal)
     return replace(finding, repair=_writing(where, planned))
 

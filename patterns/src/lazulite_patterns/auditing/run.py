@@ -5,7 +5,7 @@ import typing
 from collections.abc import Iterator, Sequence
 
 from lazulite_patterns.auditing.finding import Check, Finding
-from lazulite_patterns.auditing.walk import Place, Walk
+from lazulite_patterns.auditing.walk import Walk, WalkPosition
 from lazulite_patterns.checkpoints import Checkpoint
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
@@ -48,15 +48,15 @@ def audit(
         Unavailable: there was no answer to a read before the deadline.
         OutcomeUnknown: it is not known whether a repair was done.
     """
-    begin = Place.of(None if checkpoint is None else checkpoint.load())
+    begin = WalkPosition.of(None if checkpoint is None else checkpoint.load())
     for number, each in enumerate(audited[begin.audited :], begin.audited):
         walk = Walk(each.checks(), repair, grace_seconds, policy, workers)
-        place: Place | None = begin if number == begin.audited else Place(number)
+        place: WalkPosition | None = begin if number == begin.audited else WalkPosition(number)
         while place is not None:
             step = each.driver.run(walk.step(place))
             yield from step.findings
             place = step.following
             if checkpoint is not None:
-                checkpoint.save((place or Place(number + 1)).text())
+                checkpoint.save((place or WalkPosition(number + 1)).text())
     if checkpoint is not None:
         checkpoint.save(None)

@@ -15,11 +15,11 @@ class Source(typing.Protocol):
     def name(self) -> str:
         """The name of the place in findings. No table has it."""
 
-    def page(self, go_on: Continuation | None, policy: Policy) -> Protocol[Found]:
+    def page(self, continuation: Continuation | None, policy: Policy) -> Protocol[Found]:
         """Read one page of rows.
 
         Args:
-            go_on: where the page begins; None for the first one.
+            continuation: where the page begins; None for the first one.
             policy: of each request.
         """
 
@@ -33,9 +33,9 @@ class Rows:
 
     name: str
 
-    def page(self, go_on: Continuation | None, policy: Policy) -> Protocol[Found]:
+    def page(self, continuation: Continuation | None, policy: Policy) -> Protocol[Found]:
         """Read one page of rows."""
-        return (yield from read(Page(self.name, continuation=go_on), (yield from begin(policy))))
+        return (yield from read(Page(self.name, continuation=continuation), (yield from begin(policy))))
 
     def row(self, key: EntityKey, policy: Policy) -> Protocol[Stored | None]:
         """Read a row again; None if it is absent."""

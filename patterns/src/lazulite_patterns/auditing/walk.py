@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from lazulite_patterns.auditing.finding import Check, Finding
 from lazulite_patterns.auditing.source import Source, name_of, source_of
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import Continuation, Stored
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
@@ -20,7 +20,7 @@ _LOOKS_MAX = 5
 """A row that changes at each look is examined by a later run."""
 
 
-class Place(NamedTuple):
+class WalkPosition(NamedTuple):
     """How far an audit is: the number of what is audited, the number of its table, and the next page of it."""
 
     audited: int = 0
@@ -32,7 +32,7 @@ class Place(NamedTuple):
         return json.dumps(self)
 
     @classmethod
-    def of(cls, text: str | None) -> "Place":
+    def of(cls, text: str | None) -> "WalkPosition":
         """Return the place of a checkpoint; the first one for None.
 
         Raises:
@@ -48,7 +48,7 @@ class Step(NamedTuple):
     """What one page of a table led to, and where the next one is; None at the end."""
 
     findings: tuple[Finding, ...]
-    following: Place | None
+    following: WalkPosition | None
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Walk:
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
     workers: int = 8
 
-    def step(self, place: Place) -> Protocol[Step]:
+    def step(self, place: WalkPosition) -> Protocol[Step]:
         """Examine one page of rows."""
         sources = {name_of(each): source_of(each) for check in self.checks for each in check.tables}
         if place.table >= len(sources):
@@ -81,7 +81,7 @@ class Walk:
         found = (yield from perform(Gather(looks, self.workers))) if looks else []
         following = place._replace(continuation=page.continuation)
         if page.continuation is None:
-            following = Place(place.audited, place.table + 1)
+            following = WalkPosition(place.audited, place.table + 1)
         end = following.table >= len(sources)
         return Step(tuple(each for one in found for each in one), None if end else following)
 

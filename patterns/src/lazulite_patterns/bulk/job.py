@@ -14,9 +14,9 @@ from lazulite_patterns.bulk.groups import Group, Groups, Row
 from lazulite_patterns.bulk.sending import Failure, Sending, Sent
 from lazulite_patterns.bulk.state import State
 from lazulite_patterns.checkpoints import Checkpoint
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.changesets import BYTES_MAX
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.errors import PatternsError

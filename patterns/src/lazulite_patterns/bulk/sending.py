@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from lazulite_patterns.bulk.groups import Row
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import EntityKey, Kind, Stored
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
 from lazulite_patterns.outcomes.ring import same

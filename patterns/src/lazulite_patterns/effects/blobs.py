@@ -38,7 +38,7 @@ def text_of(name: str) -> str:
     return text
 
 
-class Readable(Interface):
+class ByteStream(Interface):
     """A stream of octets, such as a file that was opened with `rb`."""
 
     def read(self, size: int = -1, /) -> bytes:
@@ -72,7 +72,7 @@ class BlobPut(Effect[str]):
 
     container: str
     name: str
-    data: bytes | Readable
+    data: bytes | ByteStream
     metadata: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/octet-stream"
     etag: str | None = None

@@ -12,13 +12,13 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient
 
 from lazulite_patterns.effects import blob_sdk, queue_sdk, sdk
-from lazulite_patterns.effects.ambient import Ambient, Gather, Sleep
 from lazulite_patterns.effects.blobs import BlobEffect, BlobGet, BlobPage
 from lazulite_patterns.effects.calls import Call, WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.queues import QueueEffect, Receive
+from lazulite_patterns.effects.runtime import Gather, Runtime, Sleep
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
 
 if TYPE_CHECKING:  # Extras: only programs with queues and blobs have them.
@@ -34,7 +34,7 @@ class Driver:
     def __init__(
         self,
         tables: Mapping[str, TableClient],
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
         sleep: Callable[[float], None] = time.sleep,
         queues: "Mapping[str, QueueClient] | None" = None,
         containers: "Mapping[str, ContainerClient] | None" = None,
@@ -49,7 +49,7 @@ class Driver:
         self.containers = dict(containers or {})
         for clients in (self.tables, self.queues, self.containers):
             sdk.check_clients(clients.values(), "synchronous")
-        self.ambient = ambient or Ambient()
+        self.runtime = runtime or Runtime()
         self._sleep = sleep
 
     def run(self, protocol: Protocol[T]) -> T:
@@ -61,8 +61,8 @@ class Driver:
         if isinstance(effect, WithTimeout):
             options, effect = sdk.limits(effect.seconds), effect.effect
         if not isinstance(effect, (Read, Write, Batch, Page, QueueEffect, BlobEffect, Call)):
-            return self._ambient(effect)
-        self.ambient.failpoints.before(effect)
+            return self._runtime(effect)
+        self.runtime.failpoints.before(effect)
         if isinstance(effect, Call):
             answer = _called(effect)
         elif isinstance(effect, BlobEffect):
@@ -71,10 +71,10 @@ class Driver:
             answer = (
                 self._message(effect, options) if isinstance(effect, QueueEffect) else self._request(effect, options)
             )
-        self.ambient.failpoints.after(effect)
+        self.runtime.failpoints.after(effect)
         return answer
 
-    def _ambient(self, effect: Effect[object]) -> object:
+    def _runtime(self, effect: Effect[object]) -> object:
         """Perform an effect that is no request."""
         if isinstance(effect, Sleep):
             self._sleep(effect.seconds)
@@ -83,11 +83,11 @@ class Driver:
             return self._gather(effect)
         if isinstance(effect, WithHeartbeat):
             return self._with_heartbeat(effect)
-        return self.ambient.answer(effect)
+        return self.runtime.answer(effect)
 
     def _request(self, effect: Read | Write | Batch | Page, options: sdk.Options) -> object:
         client = self.tables[effect.table]
-        hook = sdk.Hook(self.ambient.hear)
+        hook = sdk.Hook(self.runtime.hear)
         with sdk.translated():
             if isinstance(effect, Page):
                 hooked = {**options, "raw_response_hook": hook}
@@ -96,7 +96,7 @@ class Driver:
                 return sdk.found(entities, iterator.continuation_token)
             if (request := sdk.request_of(effect, client)) is not None:
                 answer = cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES, **options)
-                self.ambient.hear(answer.headers.get("Date"))
+                self.runtime.hear(answer.headers.get("Date"))
                 return sdk.result_of(effect, answer.status_code, answer.headers, answer.read())
             made = sdk.call(effect)
             try:
@@ -124,7 +124,7 @@ class Driver:
 
     def _blob(self, effect: BlobEffect, options: sdk.Options) -> object:
         container, made = self.containers[effect.container], blob_sdk.call(effect)
-        options = {**options, "raw_response_hook": sdk.Hook(self.ambient.hear)}
+        options = {**options, "raw_response_hook": sdk.Hook(self.runtime.hear)}
         with sdk.translated():
             if isinstance(effect, BlobPage):
                 pages = cast(Any, container).list_blobs(**made.options, **options).by_page(effect.continuation)

@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 from azure.core.rest import HttpRequest
 
-from lazulite_patterns.effects.ambient import date_of
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.requests import VERSIONS, base_of, entity_url, error
+from lazulite_patterns.effects.runtime import date_of
 from lazulite_patterns.effects.tables import Read, Stored
 from lazulite_patterns.effects.wire import properties_of, time_of
 

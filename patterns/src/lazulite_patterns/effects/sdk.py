@@ -11,8 +11,8 @@ from azure.core.rest import HttpRequest
 from azure.data.tables import TableEntity, TableTransactionError, UpdateMode
 
 from lazulite_patterns.effects import changesets, point_reads, requests
-from lazulite_patterns.effects.ambient import date_of
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import date_of
 from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page, Read, Stored, Write
 
 NO_RETRIES = {"retry_total": 0}
@@ -193,8 +193,8 @@ def pages(effect: Page, query: Callable[..., Any], every: Callable[..., Any], li
 
 def found(entities: list[TableEntity], token: Mapping[str, str] | None) -> Found:
     """Return a page of what the SDK's iterator yielded, and of its continuation token."""
-    go_on = None if not token else (token.get("PartitionKey") or "", token.get("RowKey") or "")
-    return Found(tuple(map(stored, entities)), go_on)
+    continuation = None if not token else (token.get("PartitionKey") or "", token.get("RowKey") or "")
+    return Found(tuple(map(stored, entities)), continuation)
 
 
 def stored(entity: TableEntity) -> Stored:

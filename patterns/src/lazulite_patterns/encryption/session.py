@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple, TypeVar
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import Continuation, Kind, Operation, Page, Read, Stored
 from lazulite_patterns.encryption.checks import UndecryptableCheck
 from lazulite_patterns.encryption.ciphers import Ciphers
@@ -17,7 +17,7 @@ from lazulite_patterns.filters import Both, Compare, Filter, Not
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 from lazulite_patterns.table.indexed import IndexedSession
@@ -152,11 +152,11 @@ class Reencrypted(NamedTuple):
 
 
 def reencrypted(
-    table: str, old: Ciphers, new: Ciphers, policy: Policy, go_on: Continuation | None
+    table: str, old: Ciphers, new: Ciphers, policy: Policy, continuation: Continuation | None
 ) -> Protocol[Reencrypted]:
     """Encrypt the rows of a page again, but for rows that are as the new cipher writes them."""
     old, new = old.of(table), new.of(table)
-    page = yield from read(Page(table, continuation=go_on), (yield from begin(policy)))
+    page = yield from read(Page(table, continuation=continuation), (yield from begin(policy)))
     protocols = tuple(_row(table, each, old, new, policy) for each in page.entities)
     found = (yield from perform(Gather(protocols))) if protocols else []
     changed = sum(each is True for each in found)
@@ -174,7 +174,7 @@ def _row(table: str, row: Stored, old: Ciphers, new: Ciphers, policy: Policy) ->
         properties = new.encrypt(found.key, plain, Kind.REPLACE)
         operation = Operation(Kind.REPLACE, found.key, properties, found.etag)
         try:
-            yield from write(table, [Planned(operation, Ring.of(found.properties))], policy)
+            yield from write(table, [Planned(operation, WriteIds.of(found.properties))], policy)
         except Absent:
             return False
         except Conflict:

@@ -5,11 +5,11 @@ from typing import NamedTuple
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.indexes.entries import NO_INTENT, EntriesOf, Entry, contents, pointing_to
 from lazulite_patterns.indexes.errors import NotUniqueOf
-from lazulite_patterns.outcomes.ring import BIRTH, Ring
+from lazulite_patterns.outcomes.ring import BIRTH, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 
 
-class Life(NamedTuple):
+class InsertState(NamedTuple):
     """What tells one life of an entity, from an insert to a delete, from others with the same keys."""
 
     birth: str = ""
@@ -46,13 +46,13 @@ class Changed(NamedTuple):
         if self.properties is None:
             if self.base is None:
                 return None
-            return Planned(Operation(Kind.DELETE, self.key, etag=self.base.etag), Ring.of(self.base.properties))
+            return Planned(Operation(Kind.DELETE, self.key, etag=self.base.etag), WriteIds.of(self.base.properties))
         if self.base is None:
             return Planned(Operation(Kind.INSERT, self.key, {**self.properties, BIRTH: operation_id}))
         kept = {name: value for name, value in self.properties.items() if name != BIRTH}
         born = {BIRTH: self.birth} if self.birth else {}
         operation = Operation(Kind.REPLACE, self.key, {**kept, **born}, self.base.etag)
-        return Planned(operation, Ring.of(self.base.properties))
+        return Planned(operation, WriteIds.of(self.base.properties))
 
     def having(self, entry: Entry) -> Properties:
         """Return the properties with which the entity has an entry: those after the commit, or those before."""
@@ -77,7 +77,7 @@ class Changed(NamedTuple):
         ]
 
 
-class Passed(NamedTuple):
+class EntryMove(NamedTuple):
     """A unique entry that passes from one entity of a commit to another."""
 
     entry: Entry
@@ -123,20 +123,20 @@ class Entries(NamedTuple):
         return [(entry, self.old[entry]) for entry in sorted(self.old.keys() - self.new.keys())]
 
     @property
-    def passed(self) -> list[Passed]:
+    def passed(self) -> list[EntryMove]:
         """The unique entries that have another entity after the change."""
         both = ((entry, self.old[entry], self.new[entry]) for entry in sorted(self.old.keys() & self.new.keys()))
-        return [Passed(*each) for each in both if each[1] != each[2]]
+        return [EntryMove(*each) for each in both if each[1] != each[2]]
 
 
 def replacement(entry: Entry, pointer: Stored, properties: Properties) -> Planned:
     """Return the replacement of an entry that was read."""
-    return Planned(Operation(Kind.REPLACE, entry.key, properties, pointer.etag), Ring.of(pointer.properties))
+    return Planned(Operation(Kind.REPLACE, entry.key, properties, pointer.etag), WriteIds.of(pointer.properties))
 
 
 def removal(entry: Entry, pointer: Stored) -> Planned:
     """Return the delete of an entry that was read."""
-    return Planned(Operation(Kind.DELETE, entry.key, etag=pointer.etag), Ring.of(pointer.properties))
+    return Planned(Operation(Kind.DELETE, entry.key, etag=pointer.etag), WriteIds.of(pointer.properties))
 
 
 def claim(entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Planned:

@@ -16,7 +16,7 @@ from lazulite_patterns.indexes.index import BoundIndex, obstacle
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 
 NO_ENTITY = "index entry of an absent entity"
@@ -90,7 +90,7 @@ class IndexCheck:
         try:
             items = lists.entries(row)
         except EntityFormatError as error:
-            deleted = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), Ring.of(row.properties))
+            deleted = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), WriteIds.of(row.properties))
             repair = lists.writing(entry, deleted)
             return [replace(found, kind=DAMAGED_LIST, proposal="delete the list", detail=str(error), repair=repair)]
         for item in items:
@@ -128,7 +128,7 @@ class IndexCheck:
         if (other := (yield from self.pointers.follow(entry, pointer))) is not None:
             return [Finding(TWICE, table, row.key, age_seconds(row, now), detail=f"{tuple(other.key)}")]
         replacing = Operation(Kind.REPLACE, entry.key, pointing_to(row.key), pointer.etag)
-        given = (entry.table, Planned(replacing, Ring.of(pointer.properties)))
+        given = (entry.table, Planned(replacing, WriteIds.of(pointer.properties)))
         found = correction(TAKEN, table, row, now, f"let {entry.key} name it", given)
         # The entry's writer may be about to commit: the repair waits as a delete of the entry would.
         return [found.waiting(age_seconds(pointer, now))]

@@ -20,10 +20,10 @@ auditor. A unique index has no copies: an unconditional mark could overwrite the
 
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
-from lazulite_patterns.indexes.changes import Life
+from lazulite_patterns.indexes.changes import InsertState
 from lazulite_patterns.indexes.entries import PENDING, Entry, filled, intents, pending, pointing_to, without
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.grace import now
@@ -32,7 +32,7 @@ from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 
 
-class Mark(NamedTuple):
+class PendingEntry(NamedTuple):
     """An entry that a writer marked, and the ETag of that; None if another writer marked it since."""
 
     entry: Entry
@@ -42,19 +42,19 @@ class Mark(NamedTuple):
     """The id of the insert of the entity that leaves the entry behind."""
 
 
-def mark(entry: Entry, key: EntityKey, policy: Policy, life: Life) -> Protocol[Mark]:
+def mark(entry: Entry, key: EntityKey, policy: Policy, life: InsertState) -> Protocol[PendingEntry]:
     """Mark an entry, whatever is there. The intents that it has stay."""
     own = yield from perform(NewId())
     operation = Operation(Kind.PUT_MERGE, entry.key, {**pointing_to(key), **life.intent, PENDING: own})
     written = yield from write(entry.table, [Planned(operation)], policy)
     if written.etags[0]:
-        return Mark(entry, key, written.etags[0], life.birth)
+        return PendingEntry(entry, key, written.etags[0], life.birth)
     found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))  # The answer was lost.
     marked = found is not None and found.properties.get(PENDING) == own
-    return Mark(entry, key, found.etag if found is not None and marked else None, life.birth)
+    return PendingEntry(entry, key, found.etag if found is not None and marked else None, life.birth)
 
 
-def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Protocol[Stored | None]:
+def settle(marked: PendingEntry, properties: Properties | None, policy: Policy) -> Protocol[Stored | None]:
     """Fill an entry after the commit, or delete it if the entity has it no more. Nothing is done to a later mark.
 
     Returns:

@@ -21,11 +21,11 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.calls import WithTimeout
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, Send, Sent
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.indexes.entries import Entry, targets
 from lazulite_patterns.outcomes.errors import Conflict

@@ -24,7 +24,7 @@ from lazulite_patterns.keys.times import Ticks
 _DIGEST = "…digest"
 
 
-class Place(NamedTuple):
+class IndexRange(NamedTuple):
     """Where entries of some values are: one entry, or a range of keys in one partition or in several ones."""
 
     table: str
@@ -115,7 +115,7 @@ class BoundIndex:
         text = f"{cls.__name__}.{', '.join(columns)}: {shown!r} is that of {tuple(owner)}"
         return NotUnique(text, columns, tuple(values.values()), owner)
 
-    def place(self, values: Sequence[object], *, prefix: bool, partition_key: str | None) -> Place:
+    def place(self, values: Sequence[object], *, prefix: bool, partition_key: str | None) -> IndexRange:
         """Return where the entries of some values are.
 
         Raises:
@@ -134,14 +134,14 @@ class BoundIndex:
             if not isinstance(given[last], str):
                 raise ValueError(f"index {self.index.name}: {last} is no text that has a prefix")
             keys = self.layout.prefix({**known, **{name: given[name] for name in first}}, str(given[last]))
-            return Place(self.table, partition_key, keys=keys)
+            return IndexRange(self.table, partition_key, keys=keys)
         known |= given
         if len(values) < len(names) or (self.index.within_partition and not self.index.unique):
-            return Place(self.table, partition_key, keys=self.layout.prefix(known))
+            return IndexRange(self.table, partition_key, keys=self.layout.prefix(known))
         text = self.layout.text(known)
         if partition_key is not None:
-            return Place(self.table, partition_key, text)
-        return Place(self.table, text, "" if self.index.unique else None)
+            return IndexRange(self.table, partition_key, text)
+        return IndexRange(self.table, text, "" if self.index.unique else None)
 
     def _values(self, key: EntityKey, properties: Properties) -> dict[str, object] | None:
         """Return the values of the fields; None if one is None."""

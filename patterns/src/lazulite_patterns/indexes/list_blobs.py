@@ -50,18 +50,20 @@ def rows(entry: Entry, policy: Policy) -> Protocol[list[Stored]]:
     return []
 
 
-def page(table: str, container: str, keys: KeyRange, go_on: Continuation | None, policy: Policy) -> Protocol[Found]:
+def page(
+    table: str, container: str, keys: KeyRange, continuation: Continuation | None, policy: Policy
+) -> Protocol[Found]:
     """Read the lists of some values, as rows.
 
     Args:
         table: of the entities.
         container: the name by which the driver knows the container.
         keys: the PartitionKeys that rows of these lists would have.
-        go_on: where the page begins; None for the first one.
+        continuation: where the page begins; None for the first one.
         policy: of each request.
     """
     first = f"{table}/"
-    effect = BlobPage(container, first + segment(keys.lower), None if go_on is None else go_on[0])
+    effect = BlobPage(container, first + segment(keys.lower), None if continuation is None else continuation[0])
     found = yield from read(effect, (yield from begin(policy)))
     out = []
     for facts in found.blobs:
@@ -88,9 +90,9 @@ class BlobLists:
         """The beginning of the blobs' names, with the container."""
         return f"{self.container}/{self.table}/{ENTRY}"
 
-    def page(self, go_on: Continuation | None, policy: Policy) -> Protocol[Found]:
+    def page(self, continuation: Continuation | None, policy: Policy) -> Protocol[Found]:
         """Read one page of lists."""
-        return page(self.table, self.container, ENTRIES, go_on, policy)
+        return page(self.table, self.container, ENTRIES, continuation, policy)
 
     def row(self, key: EntityKey, policy: Policy) -> Protocol[Stored | None]:
         """Read a list again; None if it is absent."""

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import NamedTuple, cast
 
 from lazulite_patterns.auditing.finding import Repair
-from lazulite_patterns.effects.ambient import Draw, NewId, Sleep
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId, RandomNumber, Sleep
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Properties, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError
@@ -28,7 +28,7 @@ from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes import grace
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 
@@ -138,11 +138,11 @@ def rows(entry: Entry, policy: Policy) -> Protocol[list[Stored]]:
     if first:
         condition &= in_range("RowKey", KeyRange.starting_with(first))
     found: list[Stored] = []
-    go_on: Continuation | None = None
+    continuation: Continuation | None = None
     while True:
-        page = yield from read(Page(entry.table, condition, continuation=go_on), (yield from begin(policy)))
+        page = yield from read(Page(entry.table, condition, continuation=continuation), (yield from begin(policy)))
         found += page.entities
-        if (go_on := page.continuation) is None:
+        if (continuation := page.continuation) is None:
             return found
 
 
@@ -189,8 +189,8 @@ def _write(key: EntityKey, inside: list[Item], row: Stored | None) -> Planned:
     if row is None:
         return Planned(Operation(Kind.INSERT, key, properties(inside)))
     if not inside:
-        return Planned(Operation(Kind.DELETE, key, etag=row.etag), Ring.of(row.properties))
-    return Planned(Operation(Kind.REPLACE, key, properties(inside), row.etag), Ring.of(row.properties))
+        return Planned(Operation(Kind.DELETE, key, etag=row.etag), WriteIds.of(row.properties))
+    return Planned(Operation(Kind.REPLACE, key, properties(inside), row.etag), WriteIds.of(row.properties))
 
 
 def apply(entry: Entry, change: Change, policy: Policy, known: Sequence[Stored] | None = None) -> Protocol[None]:
@@ -210,7 +210,7 @@ def apply(entry: Entry, change: Change, policy: Policy, known: Sequence[Stored] 
         except Conflict:
             if number == _ATTEMPTS_MAX - 1:
                 raise
-            yield from perform(Sleep((yield from perform(Draw())) * min(0.01 * 2**number, 1)))
+            yield from perform(Sleep((yield from perform(RandomNumber())) * min(0.01 * 2**number, 1)))
         else:
             return
 

@@ -26,13 +26,13 @@ and those of intents.
 
 from collections.abc import Callable, Mapping
 
-from lazulite_patterns.effects.ambient import Draw, Sleep
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import RandomNumber, Sleep
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.indexes import lists
-from lazulite_patterns.indexes.changes import Changed, Entries, Life, removal
+from lazulite_patterns.indexes.changes import Changed, Entries, InsertState, removal
 from lazulite_patterns.indexes.claims import Claims
-from lazulite_patterns.indexes.copies import Mark, mark, settle
+from lazulite_patterns.indexes.copies import PendingEntry, mark, settle
 from lazulite_patterns.indexes.deferred import announce, show
 from lazulite_patterns.indexes.entries import INTENT, NO_INTENT, Entry, contents, intent, intents, targets
 from lazulite_patterns.indexes.errors import Busy, NotUnique
@@ -46,12 +46,12 @@ _Passing = tuple[Entry, EntityKey, str]
 """An entry that passes, its entity after the commit, and its ETag."""
 _AGAIN = "_again"
 """The end of the name of an intent before a request that may not be the first one."""
-_NO_LIVES: Mapping[EntityKey, Life] = {}
+_NO_LIVES: Mapping[EntityKey, InsertState] = {}
 Change = Callable[[Stored | None], Properties | None]
 """The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
 
 
-class _TooLate(Unavailable):
+class _DeadlineExpired(Unavailable):
     """The commit was not sent: the deadline is over. The change may begin again."""
 
 
@@ -122,14 +122,14 @@ class PointerIndex(Claims):
             except (NotUnique, Busy):
                 yield from self._retract(each, own)
                 raise
-            except (Conflict, _TooLate, Restart) as error:
+            except (Conflict, _DeadlineExpired, Restart) as error:
                 if isinstance(error, Conflict):
                     yield from self._retract(each, own)
                 late = isinstance(error, Restart) and (yield from started.expired())
                 if late or number == attempts - 1:
                     raise
             # Rows of lists are changed by many writers: they do not all begin again at once.
-            yield from perform(Sleep((yield from perform(Draw())) * 0.01 * 2**number))
+            yield from perform(Sleep((yield from perform(RandomNumber())) * 0.01 * 2**number))
         raise ValueError("attempts is at least 1")
 
     def _restore(self, keys: list[EntityKey]) -> Protocol[None]:
@@ -167,7 +167,7 @@ class PointerIndex(Claims):
         marks = yield from self._marks(marking, lives)
         sent = yield from announce(self.queue, self.table, later, self.policy, started)
         if (yield from started.expired()):
-            raise _TooLate("the entries were not written before the deadline")
+            raise _DeadlineExpired("the entries were not written before the deadline")
         yield from joined.check()
         written = yield from self._commit(changes, inside, started, joined.identity)
         if again or ((gained or marks) and (yield from started.expired())):
@@ -190,7 +190,7 @@ class PointerIndex(Claims):
         self,
         entries: Entries,
         gained: list[tuple[Entry, EntityKey]],
-        lives: Mapping[EntityKey, Life],
+        lives: Mapping[EntityKey, InsertState],
         after: Mapping[EntityKey, Properties | None],
         passes: list["_Passing"],
     ) -> Protocol[list[Planned]]:
@@ -229,7 +229,7 @@ class PointerIndex(Claims):
         return inside
 
     def _removable_of(
-        self, left: list[tuple[Entry, Stored]], entries: Entries, lives: Mapping[EntityKey, Life]
+        self, left: list[tuple[Entry, Stored]], entries: Entries, lives: Mapping[EntityKey, InsertState]
     ) -> Protocol[list[tuple[Entry, Stored]]]:
         """Return the entries left behind that no insert may need. The others stay, without the intents that are done.
 
@@ -267,24 +267,26 @@ class PointerIndex(Claims):
             planned += lists.changed(each[0][0], found, lists.Change(put, take))
         return planned
 
-    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, Life]]:
+    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, InsertState]]:
         """Return the lives of the entities of a commit. Of two inserts with one id, no one knows which was done."""
         intended = NO_INTENT
         if own is not None and any(each.base is None for each in changes):
             name = own.operation_id + _AGAIN if own.unsure else own.operation_id
             intended = intent(name, (yield from now()))
-        return {each.key: Life(intent=intended) if each.base is None else Life(each.birth) for each in changes}
+        return {
+            each.key: InsertState(intent=intended) if each.base is None else InsertState(each.birth) for each in changes
+        }
 
     def _marks(
-        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = _NO_LIVES
-    ) -> Protocol[list[Mark]]:
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, InsertState] = _NO_LIVES
+    ) -> Protocol[list[PendingEntry]]:
         """Mark the entries with copies that a commit changes."""
         marks = []
         for entry, key in entries:
-            marks.append((yield from mark(entry, key, self.policy, lives.get(key, Life()))))
+            marks.append((yield from mark(entry, key, self.policy, lives.get(key, InsertState()))))
         return marks
 
-    def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[Stored | None]:
+    def _settled(self, marked: PendingEntry, properties: Properties | None) -> Protocol[Stored | None]:
         """Fill or delete an entry that was marked; return it if it was to be deleted and has a later mark."""
         return (yield from settle(marked, properties, self.policy))
 

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from lazulite_patterns.effects.ambient import NewId, Now
 from lazulite_patterns.effects.blobs import BlobPut, LeaseAcquire, LeaseRelease, LeaseRenew
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import NewId, Now
 from lazulite_patterns.keys.characters import units
 from lazulite_patterns.leases.protocol import ATTEMPTS, Grant, LeaseLost, LeaseProtocol, LeaseTaken, number
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown

@@ -16,14 +16,14 @@ from typing import Any
 
 from azure.data.tables import EdmType, EntityProperty
 
-from lazulite_patterns.effects.ambient import NewId, Now
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId, Now
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import RING, Ring
+from lazulite_patterns.outcomes.ring import RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 
@@ -169,7 +169,7 @@ class LeaseProtocol:
             "Token": EntityProperty(grant.token, EdmType.INT64),
             "Seconds": float(self.seconds),
         }
-        ring = Ring() if row is None else Ring.of(row.properties)
+        ring = WriteIds() if row is None else WriteIds.of(row.properties)
         if row is None:
             own = Planned(Operation(Kind.INSERT, self.key, properties))
         else:
@@ -179,7 +179,7 @@ class LeaseProtocol:
             grant.row = None
             return
         operation_id, marks = written.operation_id, self.policy.marks
-        ring = Ring.born(operation_id) if row is None else ring.add(operation_id, marks)
+        ring = WriteIds.born(operation_id) if row is None else ring.add(operation_id, marks)
         grant.row = Stored({**properties, **({RING: ring.text} if marks else {})}, written.etags[0])
 
     def _own(self, grant: Grant) -> Protocol[Stored]:

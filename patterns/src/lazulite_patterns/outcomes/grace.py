@@ -5,9 +5,9 @@ Ages are those by the service's time. No clock of a host counts.
 
 from datetime import datetime
 
-from lazulite_patterns.effects.ambient import ServiceNow, UtcNow
 from lazulite_patterns.effects.blobs import BlobFacts
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import ServiceNow, UtcNow
 from lazulite_patterns.effects.tables import Stored
 
 GRACE_SECONDS = 600

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lazulite_patterns.effects.ambient import Draw, Now, Sleep
 from lazulite_patterns.effects.calls import WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import ResultUnknown
+from lazulite_patterns.effects.runtime import Now, RandomNumber, Sleep
 from lazulite_patterns.outcomes.errors import Unavailable
 
 R = TypeVar("R")
@@ -68,7 +68,7 @@ class Attempts:
             self._policy.wait_max_seconds, self._policy.first_wait_seconds * 2 ** min(self._count, _DOUBLINGS_MAX)
         )
         self._count += 1
-        seconds = max((yield from perform(Draw())) * most, unknown.retry_after_seconds or 0.0)
+        seconds = max((yield from perform(RandomNumber())) * most, unknown.retry_after_seconds or 0.0)
         if (yield from perform(Now())) + seconds > self._deadline - (self._policy.reserve_seconds if reserved else 0):
             return False
         yield from perform(Sleep(seconds))

@@ -17,7 +17,7 @@ NO_ID = "0" * 16
 """A text as long as an id."""
 
 
-class Ring(NamedTuple):
+class WriteIds(NamedTuple):
     """Ids of writes, the latest one last."""
 
     ids: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Ring(NamedTuple):
     """Whether these are all writes since the entity was inserted."""
 
     @classmethod
-    def of(cls, properties: Mapping[str, object]) -> "Ring":
+    def of(cls, properties: Mapping[str, object]) -> "WriteIds":
         """Return the ring of an entity; an empty one if another program dropped it."""
         text = properties.get(RING)
         if not isinstance(text, str):
@@ -33,14 +33,14 @@ class Ring(NamedTuple):
         return cls(tuple(text.removeprefix(_BIRTH).split()), text.startswith(_BIRTH))
 
     @classmethod
-    def born(cls, operation_id: str) -> "Ring":
+    def born(cls, operation_id: str) -> "WriteIds":
         """Return the ring of an entity that is inserted."""
         return cls((operation_id,), complete=True)
 
-    def add(self, operation_id: str, marks: int) -> "Ring":
+    def add(self, operation_id: str, marks: int) -> "WriteIds":
         """Return the ring after a write, of at most `marks` ids."""
         ids = (*self.ids, operation_id)
-        return Ring(ids[-marks:], self.complete and len(ids) <= marks)
+        return WriteIds(ids[-marks:], self.complete and len(ids) <= marks)
 
     @property
     def text(self) -> str:

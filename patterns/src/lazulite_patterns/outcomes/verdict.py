@@ -15,7 +15,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from lazulite_patterns.effects.tables import Kind, Operation, Stored
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 
 
 class Verdict(Enum):
@@ -31,23 +31,23 @@ class Planned(NamedTuple):
     """A write, and the ring of the entity that it replaces."""
 
     operation: Operation
-    base: Ring = Ring()
+    base: WriteIds = WriteIds()
 
     @property
     def conditional(self) -> bool:
         """Whether the service does it only to the expected entity."""
         return self.operation.kind is Kind.INSERT or self.operation.etag is not None
 
-    def ring(self, operation_id: str, marks: int) -> Ring:
+    def ring(self, operation_id: str, marks: int) -> WriteIds:
         """Return the ring of the entity after the write."""
         if self.operation.kind is Kind.INSERT:
-            return Ring.born(operation_id)
+            return WriteIds.born(operation_id)
         return self.base.add(operation_id, marks)
 
 
 def verdict(planned: Planned, operation_id: str, found: Stored | None) -> Verdict:
     """Return what became of a write, from the entity that is found after it."""
-    ring = Ring() if found is None else Ring.of(found.properties)
+    ring = WriteIds() if found is None else WriteIds.of(found.properties)
     kind = planned.operation.kind
     if operation_id in ring.ids or (found is None and kind is Kind.DELETE):
         return Verdict.DONE

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from lazulite_patterns.effects.ambient import Gather, NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import Gather, NewId
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Read, Stored, Write
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, OutcomeUnknown, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.outcomes.ring import RING, Ring
+from lazulite_patterns.outcomes.ring import RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned, Verdict, verdict, verdict_of_deletes
 
 _ERRORS: dict[int, type[Conflict]] = {404: Absent, 409: Exists, 412: Conflict}
@@ -43,7 +43,7 @@ class Identity:
 
     def is_of(self, row: Stored | None) -> bool:
         """Tell whether the write was done, by a row that it writes."""
-        return row is not None and self.operation_id in Ring.of(row.properties).ids
+        return row is not None and self.operation_id in WriteIds.of(row.properties).ids
 
 
 def identity() -> Protocol[Identity]:
@@ -155,7 +155,7 @@ def _marked(planned: Planned, operation_id: str, marks: int) -> Planned:
     if operation.kind is Kind.DELETE:
         return planned
     if not marks:
-        return planned._replace(base=Ring())
+        return planned._replace(base=WriteIds())
     properties = {**operation.properties, RING: planned.ring(operation_id, marks).text}
     return Planned(Operation(operation.kind, operation.key, properties, operation.etag), planned.base)
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.blob_log import LogWriter
 from lazulite_patterns.shapes.protocols.log_format import LogNames, LogRecord, span
@@ -40,7 +40,7 @@ class BlobLog:
         flush_bytes: int = 1_000_000,
         durable: bool = False,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -52,7 +52,7 @@ class BlobLog:
             flush_bytes: octets in memory, from which on `append` flushes.
             durable: whether `append` returns after the record is in a blob.
             policy: deadlines of requests.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             ValueError: the log cannot have this name.
@@ -60,7 +60,7 @@ class BlobLog:
         self.client = container
         self.durable = durable
         own = container.container_name
-        self.driver = Driver({}, ambient, containers={own: container})
+        self.driver = Driver({}, runtime, containers={own: container})
         names = LogNames(name, every)
         self._writer = LogWriter(own, names, flush_bytes, flush_seconds, policy)
         self._reader = LogReader(own, names, policy)

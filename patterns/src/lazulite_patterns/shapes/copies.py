@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar, cast
 from azure.data.tables import TableClient
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.links import Copied
@@ -39,7 +39,7 @@ class Copies(Generic[E]):
         copied: Sequence[Copied[Any, Any]],
         *,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -48,14 +48,14 @@ class Copies(Generic[E]):
             kinds: a class that is declared with `entity`, or a union of such.
             copied: the fields that are copies.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             SchemaError: a copy is of a copy, or the table has not the classes of a link.
         """
         check_declared(kinds, copied)
         self.client = client
-        self.driver = Driver({client.table_name: client}, ambient)
+        self.driver = Driver({client.table_name: client}, runtime)
         session: Session[E] = Session(client.table_name, kinds_of(kinds), policy)
         self._protocol = CopiesProtocol(session, tuple(copied))
 

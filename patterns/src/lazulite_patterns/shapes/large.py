@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.blobs import Readable
+from lazulite_patterns.effects.blobs import ByteStream
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
@@ -44,7 +44,7 @@ class Large(Generic[E]):
         *,
         audit_hashes: bool = False,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the table and the SDK's client.
 
@@ -55,7 +55,7 @@ class Large(Generic[E]):
                 `Column[BlobReference | None] = column(form="json", default=None)`, or not at all.
             audit_hashes: whether `audit` reads the blobs, to compare their hashes.
             policy: deadlines of requests to blobs.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             ValueError: a deadline is so long that a writer may meet the collector.
@@ -67,7 +67,7 @@ class Large(Generic[E]):
         self.table = table
         self.client = container
         name = container.container_name
-        self.driver = Driver(table.clients, ambient, containers={**table.containers, name: container})
+        self.driver = Driver(table.clients, runtime, containers={**table.containers, name: container})
         self._protocol = LargeProtocol(session, name, field, policy)
         self._collector = Collector(session.name, name, field, policy)
         self._check = LargeCheck(session.name, name, field, audit_hashes, policy)
@@ -93,7 +93,7 @@ class Large(Generic[E]):
         row = self.driver.run(self._protocol.load(self._key(key), File(file)))
         return row is not None and self._protocol.field in row.properties
 
-    def insert(self, entity: E, data: bytes | Readable, content_type: str = _OCTETS) -> BlobReference:
+    def insert(self, entity: E, data: bytes | ByteStream, content_type: str = _OCTETS) -> BlobReference:
         """Write an entity that must be absent, with a blob, and return what it names.
 
         Args:
@@ -108,7 +108,7 @@ class Large(Generic[E]):
         upload = Upload(data, checked_content_type(content_type))
         return self.driver.run(self._protocol.insert(entity, upload))
 
-    def put(self, key: E | EntityKey, data: bytes | Readable, content_type: str = _OCTETS) -> BlobReference:
+    def put(self, key: E | EntityKey, data: bytes | ByteStream, content_type: str = _OCTETS) -> BlobReference:
         """Give an entity another blob, whatever it names, and return what it names now. Arguments are as of `insert`.
 
         Raises:

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from azure.data.tables import TableServiceClient
 
 from lazulite_patterns.effects import sdk
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.periods import Every, Names, PeriodsProtocol
@@ -25,11 +25,11 @@ _TABLES_MAX = 64
 class _Service:
     """Tables by the SDK's client."""
 
-    def __init__(self, client: TableServiceClient, ambient: Ambient) -> None:
-        self._client, self._ambient = client, ambient
+    def __init__(self, client: TableServiceClient, runtime: Runtime) -> None:
+        self._client, self._runtime = client, runtime
 
     def _once(self) -> dict[str, Any]:
-        return {**sdk.NO_RETRIES, "raw_response_hook": sdk.Hook(self._ambient.hear)}
+        return {**sdk.NO_RETRIES, "raw_response_hook": sdk.Hook(self._runtime.hear)}
 
     def listed(self, condition: str) -> list[str]:
         with sdk.translated():
@@ -61,7 +61,7 @@ class Periods(Generic[E]):
         every: Every = "day",
         keep: timedelta,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -72,7 +72,7 @@ class Periods(Generic[E]):
             every: the period.
             keep: how long a table is kept after its period is over.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             TypeError: the client is not synchronous.
@@ -80,9 +80,9 @@ class Periods(Generic[E]):
         """
         sdk.check_clients([client], "synchronous")
         self.client = client
-        self.driver = Driver({}, ambient)
+        self.driver = Driver({}, runtime)
         self._kinds, self._policy = kinds, policy
-        self._protocol = PeriodsProtocol(Names(prefix, every), keep, _Service(client, self.driver.ambient), policy)
+        self._protocol = PeriodsProtocol(Names(prefix, every), keep, _Service(client, self.driver.runtime), policy)
         self._tables: dict[str, Table[E]] = {}
 
     def at(self, time: datetime) -> Table[E]:
@@ -160,5 +160,5 @@ class Periods(Generic[E]):
             if len(self._tables) >= _TABLES_MAX:
                 self._tables.pop(next(iter(self._tables)))
             client = self.client.get_table_client(name)
-            self._tables[name] = Table(client, self._kinds, policy=self._policy, ambient=self.driver.ambient)
+            self._tables[name] = Table(client, self._kinds, policy=self._policy, runtime=self.driver.runtime)
         return self._tables[name]

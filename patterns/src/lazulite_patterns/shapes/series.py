@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 from azure.data.tables import TableClient
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.series import SeriesProtocol
@@ -36,7 +36,7 @@ class Series(Generic[N]):
         name: str = "S",
         shards: int = 1,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -47,13 +47,13 @@ class Series(Generic[N]):
             name: with which the names of the properties begin: `S00`, `S01` …
             shards: rows over which the adds to one series are spread. It may be raised later.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             SchemaError: an entity has not so many properties, or none of that name; or there are too many shards.
         """
         self.client = client
-        self.driver = Driver({client.table_name: client}, ambient)
+        self.driver = Driver({client.table_name: client}, runtime)
         self._protocol: SeriesProtocol[N] = SeriesProtocol(client.table_name, slots, kind, name, shards, policy)
 
     def add(self, key: EntityKey, slot: int, amount: N) -> None:

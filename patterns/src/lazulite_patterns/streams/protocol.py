@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Read, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 from lazulite_patterns.streams.layout import (
@@ -175,10 +175,10 @@ class StreamProtocol:
         row = yield from self._read(key)
         return None if row is None else version_of(row)
 
-    def page(self, first: int, top: int | None, go_on: Continuation | None) -> Protocol[Slice]:
+    def page(self, first: int, top: int | None, continuation: Continuation | None) -> Protocol[Slice]:
         """Read a page of events, from a version on."""
         condition = in_partition(self.name) & in_range("RowKey", events_from(first))
-        effect = Page(self.table, condition, top=top, continuation=go_on)
+        effect = Page(self.table, condition, top=top, continuation=continuation)
         found = yield from read(effect, (yield from begin(self.policy)))
         return Slice(tuple(map(recorded, found.entities)), found.continuation)
 
@@ -189,11 +189,11 @@ class StreamProtocol:
             last = min(last, before - 1)
         first = max(1, last - count + 1)
         found: list[Recorded] = []
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         while (left := last - first + 1 - len(found)) > 0:
-            page = yield from self.page(first, min(left, _TOP_MAX), go_on)
+            page = yield from self.page(first, min(left, _TOP_MAX), continuation)
             found += page.events
-            if (go_on := page.continuation) is None:
+            if (continuation := page.continuation) is None:
                 break
         # Where another program damaged the stream, there are events after the last one in place of the absent ones.
         return [each for each in reversed(found) if each.version <= last]
@@ -250,7 +250,7 @@ def _head(stream: str, head: Stored | None, version: int) -> Planned:
     if head is None:
         return Planned(Operation(Kind.INSERT, head_key(stream), properties))
     kept = {**head.properties, **properties}
-    return Planned(Operation(Kind.REPLACE, head.key, kept, head.etag), Ring.of(head.properties))
+    return Planned(Operation(Kind.REPLACE, head.key, kept, head.etag), WriteIds.of(head.properties))
 
 
 def _rows(stream: str, head: Stored | None, events: Sequence[Event], first: int) -> list[Planned]:

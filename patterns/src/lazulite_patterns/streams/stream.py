@@ -8,8 +8,8 @@ from typing import Generic, TypeVar, overload
 from azure.data.tables import TableClient
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.retries import Policy
@@ -34,7 +34,12 @@ class Stream(Generic[E]):
 
     @overload
     def __init__(
-        self: "Stream[Bag]", client: TableClient, name: str, *, policy: Policy = ..., ambient: Ambient | None = ...
+        self: "Stream[Bag]",
+        client: TableClient,
+        name: str,
+        *,
+        policy: Policy = ...,
+        runtime: Runtime | None = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -44,7 +49,7 @@ class Stream(Generic[E]):
         projections: type[E] | UnionType,
         *,
         policy: Policy = ...,
-        ambient: Ambient | None = ...,
+        runtime: Runtime | None = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -53,7 +58,7 @@ class Stream(Generic[E]):
         projections: type[E] | UnionType | None = None,
         *,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -62,11 +67,11 @@ class Stream(Generic[E]):
             name: of the stream.
             projections: the classes of entities that are written with events; None for property bags.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
         self.name = name
-        self.driver = Driver({client.table_name: client}, ambient)
+        self.driver = Driver({client.table_name: client}, runtime)
         self._protocol = StreamProtocol(client.table_name, name, policy)
         self._session: Session[E] = Session(client.table_name, kinds_of(projections), policy)
 
@@ -111,11 +116,11 @@ class Stream(Generic[E]):
 
     def read(self, first: int = 1) -> Iterator[Recorded]:
         """Yield the events from a version on, in their order."""
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         while True:
-            found = self.driver.run(self._protocol.page(first, None, go_on))
+            found = self.driver.run(self._protocol.page(first, None, continuation))
             yield from found.events
-            if (go_on := found.continuation) is None:
+            if (continuation := found.continuation) is None:
                 return
 
     def latest(self, count: int, *, before: int | None = None) -> list[Recorded]:

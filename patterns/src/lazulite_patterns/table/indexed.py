@@ -16,13 +16,13 @@ from lazulite_patterns.filters import Filter
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import ENTRY, Entry, outside
 from lazulite_patterns.indexes.errors import NotUnique
-from lazulite_patterns.indexes.index import BoundIndex, Place, bound, entry_or_none, obstacle
-from lazulite_patterns.indexes.lookup import Copies, Hits, copies, hits
+from lazulite_patterns.indexes.index import BoundIndex, IndexRange, bound, entry_or_none, obstacle
+from lazulite_patterns.indexes.lookup import Copies, LookupPage, copies, hits
 from lazulite_patterns.indexes.pointers import Change, PointerIndex
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
-from lazulite_patterns.outcomes.ring import BIRTH, NO_ID, Ring
+from lazulite_patterns.outcomes.ring import BIRTH, NO_ID, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written
 from lazulite_patterns.table.session import OnError, Session, indexes_of, key_of, kinds_of
@@ -125,7 +125,7 @@ class IndexedSession(Session[E]):
                     self._check_entry(index, operation.key, merged)
             born = {name: value for name, value in base.properties.items() if name == BIRTH}
             replaced = Operation(Kind.REPLACE, operation.key, {**(merged or operation.properties), **born})
-            return self.fitting(Planned(replaced, Ring.of(base.properties))).operation.properties
+            return self.fitting(Planned(replaced, WriteIds.of(base.properties))).operation.properties
 
         return change
 
@@ -192,7 +192,7 @@ def session_of(
     return IndexedSession(name, stored_as, policy, outbox, every, next(iter(queue), None), on_error=on_error)
 
 
-class Asked(NamedTuple):
+class LookupRequest(NamedTuple):
     """What is looked up: entities by the values of columns that an index begins with.
 
     Attributes:
@@ -208,7 +208,9 @@ class Asked(NamedTuple):
     index_name: str | None = None
 
     @classmethod
-    def of(cls, conditions: Sequence[Condition], fields: Mapping[str, object], index: str | None = None) -> "Asked":
+    def of(
+        cls, conditions: Sequence[Condition], fields: Mapping[str, object], index: str | None = None
+    ) -> "LookupRequest":
         """Return what conditions and the values of columns ask.
 
         Raises:
@@ -224,27 +226,29 @@ class Asked(NamedTuple):
         return cls(values, prefix, frozenset(each.cls for each in compared), index)
 
 
-def look_up(session: Session[E], asked: Asked, go_on: Continuation | None) -> Protocol[Hits]:
+def look_up(session: Session[E], asked: LookupRequest, continuation: Continuation | None) -> Protocol[LookupPage]:
     """Read a page of entities by an index.
 
     Raises:
         QueryError: there is no such index, or it cannot be asked so.
     """
     own, index, place = placed(session, asked)
-    return (yield from hits(own.pointers, index, place, go_on))
+    return (yield from hits(own.pointers, index, place, continuation))
 
 
-def look_up_copies(session: Session[E], asked: Asked, go_on: Continuation | None) -> Protocol[Copies]:
+def look_up_copies(session: Session[E], asked: LookupRequest, continuation: Continuation | None) -> Protocol[Copies]:
     """Read a page of copies by an index.
 
     Raises:
         QueryError: there is no such index with copies, or it cannot be asked so.
     """
     own, index, place = placed(session, asked, copied=True)
-    return (yield from copies(own.pointers, index, place, go_on))
+    return (yield from copies(own.pointers, index, place, continuation))
 
 
-def placed(session: Session[E], asked: Asked, *, copied: bool = False) -> tuple[IndexedSession[E], BoundIndex, Place]:
+def placed(
+    session: Session[E], asked: LookupRequest, *, copied: bool = False
+) -> tuple[IndexedSession[E], BoundIndex, IndexRange]:
     """Return the index that has what is asked, and where its entries are: the one with the fewest columns.
 
     Args:
@@ -271,7 +275,7 @@ def placed(session: Session[E], asked: Asked, *, copied: bool = False) -> tuple[
         raise QueryError(str(error)) from error
 
 
-def _fits(index: BoundIndex, asked: Asked) -> bool:
+def _fits(index: BoundIndex, asked: LookupRequest) -> bool:
     """Tell whether an index begins with the columns that are asked; within a partition, those of its key are, too."""
     names = [name for name, _ in index.index.fields]
     given = [name for name in names if name in asked.values]

@@ -123,7 +123,7 @@ def _of_types(condition: Condition, kinds: Schemas[Any] | Bags) -> list[Filter]:
     return [reduce(or_, types)]
 
 
-class _Asked(NamedTuple):
+class _KeyCondition(NamedTuple):
     """What a condition says of both keys, and its filters."""
 
     partition: Bound
@@ -131,17 +131,17 @@ class _Asked(NamedTuple):
     filters: tuple[Filter, ...]
 
 
-_ANYWHERE = _Asked(Bound(), Bound(), ())
+_ANYWHERE = _KeyCondition(Bound(), Bound(), ())
 
 
 def _asked(
     kind: Schema[Any] | Bags,
     condition: Condition,
     outer: tuple[Compared, ...] = (),
-    known: _Asked = _ANYWHERE,
+    known: _KeyCondition = _ANYWHERE,
     *,
     scan: bool,
-) -> _Asked:
+) -> _KeyCondition:
     """Return the filters of a condition, beside others that hold already: `outer`, which lead to what is `known`."""
     compared, alternatives = _split(key_parts(kind), condition)
     outer = (*outer, *compared)
@@ -151,12 +151,12 @@ def _asked(
         *([] if row == known.row else _on_key("RowKey", row)),
         *(_on_property(kind, each) for each in compared if each.field not in key_parts(kind)),
     ]
-    so_far = _Asked(partition, row, ())
+    so_far = _KeyCondition(partition, row, ())
     for each in alternatives:
         found = [_asked(kind, part, outer, so_far, scan=scan) for part in each.parts]
         possible = [one for one in found if NOWHERE not in {one.partition.keys, one.row.keys}]
         if not possible:
-            return _Asked(Bound(keys=NOWHERE), Bound(), tuple(_on_key("PartitionKey", Bound(keys=NOWHERE))))
+            return _KeyCondition(Bound(keys=NOWHERE), Bound(), tuple(_on_key("PartitionKey", Bound(keys=NOWHERE))))
         if partition.exact is None and not scan:
             raise QueryError("conditions are joined by | within one partition: name its columns, or see `any_of`")
         if row.exact is None and (limit := _around(possible)) not in {None, row.keys}:
@@ -164,7 +164,7 @@ def _asked(
             filters += _on_key("RowKey", row)
         if all(one.filters for one in possible):
             filters.append(reduce(or_, (reduce(and_, one.filters) for one in possible)))
-    return _Asked(partition, row, tuple(filters))
+    return _KeyCondition(partition, row, tuple(filters))
 
 
 def _split(keys: frozenset[str], condition: Condition) -> tuple[list[Compared], list[Joined]]:
@@ -181,7 +181,7 @@ def _split(keys: frozenset[str], condition: Condition) -> tuple[list[Compared], 
     return [condition], []
 
 
-def _around(found: Sequence[_Asked]) -> KeyRange | None:
+def _around(found: Sequence[_KeyCondition]) -> KeyRange | None:
     """Return the least range with all keys of alternatives; None if one of them has no range."""
     ranges = [each.row.range for each in found]
     known = [each for each in ranges if each is not None and each.upper is not None]

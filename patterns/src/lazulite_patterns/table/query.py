@@ -8,7 +8,7 @@ from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.indexes.lookup import FieldCopies
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.indexed import Asked, look_up, look_up_copies, placed
+from lazulite_patterns.table.indexed import LookupRequest, look_up, look_up_copies, placed
 from lazulite_patterns.table.plan import Plan, Reads
 from lazulite_patterns.table.reading import Items
 from lazulite_patterns.table.session import Session
@@ -35,12 +35,12 @@ class Query(Generic[E]):
 
     def __iter__(self) -> Iterator[E]:
         """Read the entities, page by page."""
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         name, policy = self._session.name, self._session.policy
         while True:
-            found = self._driver.run(reading.fetch(name, self.plan, policy, None, go_on))
+            found = self._driver.run(reading.fetch(name, self.plan, policy, None, continuation))
             yield from self._session.decoded(found.entities)
-            if (go_on := found.continuation) is None:
+            if (continuation := found.continuation) is None:
                 return
 
     def one(self) -> E:
@@ -72,14 +72,14 @@ class Query(Generic[E]):
         """
         reading.check_size(size)
         name, policy = self._session.name, self._session.policy
-        go_on = reading.continuation_of(self.plan, after)
+        continuation = reading.continuation_of(self.plan, after)
         items: list[E] = []
         while True:  # More than once only if rows were left to `on_error`: they are no part of the page.
-            found = self._driver.run(reading.first(name, self.plan, policy, size - len(items), go_on))
+            found = self._driver.run(reading.first(name, self.plan, policy, size - len(items), continuation))
             items += self._session.decoded(found.entities)
-            go_on = found.continuation
-            if len(items) == size or go_on is None:
-                return Items(items, reading.cursor_of(self.plan, go_on))
+            continuation = found.continuation
+            if len(items) == size or continuation is None:
+                return Items(items, reading.cursor_of(self.plan, continuation))
 
     def first(self, count: int) -> list[E]:
         """Return the first entities in the order of keys, as many as there are."""
@@ -98,19 +98,19 @@ class Query(Generic[E]):
     def properties(self, *names: str) -> Iterator[Mapping[str, object]]:
         """Read some properties of each entity, by the names that they have in the table."""
         query = self.plan.selecting(names)
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         while True:
-            found = self._driver.run(reading.fetch(self._session.name, query, self._session.policy, None, go_on))
+            found = self._driver.run(reading.fetch(self._session.name, query, self._session.policy, None, continuation))
             for each in found.entities:
                 yield each.properties
-            if (go_on := found.continuation) is None:
+            if (continuation := found.continuation) is None:
                 return
 
 
 class IndexQuery(Generic[E]):
     """Entities that an index finds, each of which has the values when it is read. `Table.by` returns it."""
 
-    def __init__(self, driver: Driver, session: Session[E], asked: Asked) -> None:
+    def __init__(self, driver: Driver, session: Session[E], asked: LookupRequest) -> None:
         """Take what is looked up.
 
         Raises:
@@ -123,11 +123,11 @@ class IndexQuery(Generic[E]):
 
     def __iter__(self) -> Iterator[E]:
         """Read the entities, page by page of the index."""
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         while True:
-            found = self._driver.run(look_up(self._session, self._asked, go_on))
+            found = self._driver.run(look_up(self._session, self._asked, continuation))
             yield from self._session.decoded(found.entities)
-            if (go_on := found.continuation) is None:
+            if (continuation := found.continuation) is None:
                 return
 
     def one(self) -> E:
@@ -177,9 +177,9 @@ class IndexQuery(Generic[E]):
         Raises:
             QueryError: the index has no copies.
         """
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         while True:
-            page = self._driver.run(look_up_copies(self._session, self._asked, go_on))
+            page = self._driver.run(look_up_copies(self._session, self._asked, continuation))
             yield from page.copies
-            if (go_on := page.continuation) is None:
+            if (continuation := page.continuation) is None:
                 return

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from lazulite_patterns.checkpoints import Checkpoint
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import perform
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.conditions import Condition
 from lazulite_patterns.table import reading
-from lazulite_patterns.table.indexed import Asked
+from lazulite_patterns.table.indexed import LookupRequest
 from lazulite_patterns.table.plan import plan
 from lazulite_patterns.table.query import IndexQuery, Query
 from lazulite_patterns.table.ranges import Ranges
@@ -68,7 +68,7 @@ class Queryable(Generic[E]):
         Raises:
             QueryError: there is no such index, or it cannot be asked so.
         """
-        return IndexQuery(self._driver, self._session, Asked.of(conditions, columns, index))
+        return IndexQuery(self._driver, self._session, LookupRequest.of(conditions, columns, index))
 
     def partitions(self) -> Iterator[str]:
         """Yield each PartitionKey once, by one request for each."""

@@ -12,8 +12,8 @@ from functools import reduce
 from operator import and_
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import Continuation, Found, Stored
 from lazulite_patterns.filters import Compare, Filter
 from lazulite_patterns.keys.characters import utf16_order
@@ -109,7 +109,10 @@ class Ranges:
         kept = json.loads(text)
         if kept.get("table") != self.table:
             raise ValueError(f"this is the checkpoint of {kept.get('table')}, not of {self.table}")
-        return tuple(Range(lower, upper, go_on and (go_on[0], go_on[1])) for lower, upper, go_on in kept["ranges"])
+        return tuple(
+            Range(lower, upper, continuation and (continuation[0], continuation[1]))
+            for lower, upper, continuation in kept["ranges"]
+        )
 
     def _page(self, one: Range) -> Protocol[Found]:
         conditions: list[Filter] = [] if one.lower is None else [Compare("PartitionKey", "ge", one.lower)]

@@ -8,8 +8,8 @@ from functools import reduce
 from operator import and_
 from typing import Generic, NamedTuple, TypeVar
 
-from lazulite_patterns.effects.ambient import Gather
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import Gather
 from lazulite_patterns.effects.tables import Continuation, Found, Page, Stored
 from lazulite_patterns.entities.conditions import QueryError
 from lazulite_patterns.errors import PatternsError
@@ -36,10 +36,12 @@ class Items(NamedTuple, Generic[T]):
     cursor: str | None
 
 
-def fetch(table: str, query: Plan, policy: Policy, top: int | None, go_on: Continuation | None) -> Protocol[Found]:
+def fetch(
+    table: str, query: Plan, policy: Policy, top: int | None, continuation: Continuation | None
+) -> Protocol[Found]:
     """Read one page of the service, which may be short or empty. Rows of moves are left out."""
     added = {_ROW} if query.select and _ROW not in query.select else set[str]()
-    effect = Page(table, query.filter, (*query.select, *added), top, go_on)
+    effect = Page(table, query.filter, (*query.select, *added), top, continuation)
     found = yield from read(effect, (yield from begin(policy)))
     accepts = query.accepts
     rows = [
@@ -65,38 +67,40 @@ def check_size(size: int) -> None:
         raise QueryError(f"a page has 1 entity at least, not {size}")
 
 
-def first(table: str, query: Plan, policy: Policy, count: int, go_on: Continuation | None = None) -> Protocol[Found]:
+def first(
+    table: str, query: Plan, policy: Policy, count: int, continuation: Continuation | None = None
+) -> Protocol[Found]:
     """Read as many entities as are wanted, by as many pages as it takes; fewer only at the end."""
     found: list[Stored] = []
     while len(found) < count:
-        page = yield from fetch(table, query, policy, min(count - len(found), TOP_MAX), go_on)
+        page = yield from fetch(table, query, policy, min(count - len(found), TOP_MAX), continuation)
         found += page.entities
-        go_on = page.continuation
-        if go_on is None:
+        continuation = page.continuation
+        if continuation is None:
             break
-    return Found(tuple(found), go_on)
+    return Found(tuple(found), continuation)
 
 
 def everything(table: str, query: Plan, policy: Policy) -> Protocol[list[Stored]]:
     """Read all entities of a query."""
     found: list[Stored] = []
-    go_on: Continuation | None = None
+    continuation: Continuation | None = None
     while True:
-        page = yield from fetch(table, query, policy, None, go_on)
+        page = yield from fetch(table, query, policy, None, continuation)
         found += page.entities
-        if (go_on := page.continuation) is None:
+        if (continuation := page.continuation) is None:
             return found
 
 
 def count(table: str, query: Plan, policy: Policy) -> Protocol[int]:
     """Count the entities of a query. The service cannot: all are read, but only their keys."""
     total = 0
-    go_on: Continuation | None = None
+    continuation: Continuation | None = None
     query = query.selecting(("PartitionKey", "RowKey"))
     while True:
-        page = yield from fetch(table, query, policy, None, go_on)
+        page = yield from fetch(table, query, policy, None, continuation)
         total += len(page.entities)
-        if (go_on := page.continuation) is None:
+        if (continuation := page.continuation) is None:
             return total
 
 
@@ -123,11 +127,11 @@ _CURSOR_MAX = 20_000
 """The most characters of a cursor: two keys of 1,024 characters, as escapes of JSON in Base64, and a mark."""
 
 
-def cursor_of(query: Plan, go_on: Continuation | None) -> str | None:
+def cursor_of(query: Plan, continuation: Continuation | None) -> str | None:
     """Return the text of a continuation, which is part of a URL without an escape."""
-    if go_on is None:
+    if continuation is None:
         return None
-    return base64.urlsafe_b64encode(json.dumps([_mark(query), *go_on]).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps([_mark(query), *continuation]).encode()).decode()
 
 
 def continuation_of(query: Plan, cursor: str | None) -> Continuation | None:

@@ -20,7 +20,7 @@ from lazulite_patterns.indexes.entries import Entry
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import MOVING, NO_ID, RING, Ring
+from lazulite_patterns.outcomes.ring import MOVING, NO_ID, RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 from lazulite_patterns.table.check import RowCheck
@@ -178,7 +178,9 @@ class Session(Generic[E]):
         moving = {name: value for name, value in base.properties.items() if name == MOVING}
         properties = {**self.unknown(entity, base), **self.encode(entity), **moving}
         kept = {name: value for name, value in properties.items() if name not in remove}
-        return self.fitting(Planned(Operation(Kind.REPLACE, key_of(kept), kept, base.etag), Ring.of(base.properties)))
+        return self.fitting(
+            Planned(Operation(Kind.REPLACE, key_of(kept), kept, base.etag), WriteIds.of(base.properties))
+        )
 
     def merging(self, key: E | EntityKey, fields: Mapping[str, object], *, conditional: bool = False) -> Planned:
         """Return the merge of fields into an entity that is there; conditional if it must be the one that was read."""
@@ -189,7 +191,7 @@ class Session(Generic[E]):
             return self.fitting(Planned(Operation(Kind.MERGE, place, properties)))
         base = _base(key)
         merge = Operation(Kind.MERGE, place, properties, base.etag)
-        return self.fitting(Planned(merge, Ring.of(base.properties)))
+        return self.fitting(Planned(merge, WriteIds.of(base.properties)))
 
     def deleting(self, key: E | EntityKey) -> Planned:
         """Return the delete of an entity: conditional if it is one that was read."""
@@ -197,7 +199,7 @@ class Session(Generic[E]):
         if base is None:
             return Planned(Operation(Kind.DELETE, self.key(key)))
         self._check_keys(key, base)
-        return Planned(Operation(Kind.DELETE, base.key, etag=base.etag), Ring.of(base.properties))
+        return Planned(Operation(Kind.DELETE, base.key, etag=base.etag), WriteIds.of(base.properties))
 
     def _check_keys(self, entity: E | EntityKey, base: Stored) -> None:
         """Reject an entity whose keys are others than when it was read: its version is that of another row.

@@ -11,8 +11,8 @@ from azure.data.tables import TableClient
 
 from lazulite_patterns.auditing.finding import Check
 from lazulite_patterns.effects import sdk
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.clients import Client, Clients, Credential, Source, by_kind, name_of
@@ -49,7 +49,7 @@ class Table(Queryable[E]):
         outbox: bool = False,
         on_error: OnError | None = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client of a table that is there. `open` creates a table that is absent.
 
@@ -60,11 +60,11 @@ class Table(Queryable[E]):
             outbox: whether side effects are bound to writes; queries then leave their rows out.
             on_error: called for a row of a query that no class can read, and the error; without it the query raises.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
         tables, containers, queues = by_kind((client, *clients))
-        self._driver = Driver(tables, ambient, queues=queues, containers=containers)
+        self._driver = Driver(tables, runtime, queues=queues, containers=containers)
         self._session: Session[E] = session_of(
             client.table_name,
             kinds,

@@ -11,7 +11,7 @@ from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.table.inbox import is_inbox
-from lazulite_patterns.transactions.moving import Inbox, Mark
+from lazulite_patterns.transactions.moving import Inbox, PendingMove
 
 if TYPE_CHECKING:
     from lazulite_patterns.transactions.move import Move
@@ -36,7 +36,7 @@ class MoveCheck:
         """Return a finding for an old mark, whose repair runs the move, and for an inbox row without one."""
         if table == self.move.target.name and is_inbox(row.key.row_key):
             return (yield from self._inbox(Inbox(row), table, now))
-        mark = Mark.of(row) if table == self.move.source.name else None
+        mark = PendingMove.of(row) if table == self.move.source.name else None
         if mark is None or mark.move != self.move.name:
             return []
         found = Finding(NOT_MOVED, table, row.key, 0, "run the move")
@@ -45,12 +45,12 @@ class MoveCheck:
     def _inbox(self, inbox: Inbox, table: str, now: datetime) -> Protocol[list[Finding]]:
         if inbox.move != self.move.name:
             return []
-        mark = Mark.of((yield from self.move.source.stored(inbox.source)))
+        mark = PendingMove.of((yield from self.move.source.stored(inbox.source)))
         if mark is not None and mark.move == inbox.move:
             return []
         return [deletion(LEFT, table, inbox.row, now)]
 
-    def _again(self, key: EntityKey, mark: Mark) -> Protocol[bool]:
+    def _again(self, key: EntityKey, mark: PendingMove) -> Protocol[bool]:
         try:
             yield from self.move.handle(self.move.message(key, mark))
         except Conflict:

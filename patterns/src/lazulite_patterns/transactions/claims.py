@@ -15,11 +15,11 @@ they are empty, an old blob has no message. A model checker explores a sender, w
 import math
 from dataclasses import dataclass
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.blobs import PART_BYTES, BlobFacts, BlobGet, BlobPage, BlobPut
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Length
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.outcomes.discards import discard
 from lazulite_patterns.outcomes.errors import OutcomeUnknown
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS, blob_age_seconds, now

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.transactions.messages import MessageFormatError, TaskMessage
 from lazulite_patterns.transactions.task import Task
 
@@ -42,9 +42,13 @@ class FunctionTask(Task[A], Generic[A, R]):
         """Return the message with the argument.
 
         Raises:
-            TypeError: JSON has no form for the argument.
+            TypeError: JSON has no form for the argument, or no worker could read it as the parameter's type.
         """
         body: object = msgspec.to_builtins(argument, str_keys=True)
+        try:
+            self._argument_of(body)
+        except msgspec.ValidationError as error:
+            raise TypeError(f"task {self.name}: {error}") from error
         return TaskMessage(self.name, (yield from perform(NewId())), body)
 
     def handle(self, message: TaskMessage) -> Protocol[None]:
@@ -54,10 +58,13 @@ class FunctionTask(Task[A], Generic[A, R]):
             MessageFormatError: the message has no argument of the parameter's type.
         """
         try:
-            argument = msgspec.convert(message.body, self._type, str_keys=True)
+            argument = self._argument_of(message.body)
         except msgspec.ValidationError as error:
             raise MessageFormatError(f"task {self.name}: {error}") from error
         yield from perform(Call(self._function, (argument,)))
+
+    def _argument_of(self, body: object) -> Any:
+        return msgspec.convert(body, self._type, str_keys=True)
 
 
 def _parameter_type(function: Callable[[A], R]) -> Any:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.indexes.deferred import body, parsed, reconcile, task_name
 from lazulite_patterns.table.indexed import IndexedSession

@@ -32,21 +32,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.rows_read import stored_of
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, OutcomeUnknown
-from lazulite_patterns.outcomes.ring import KEPT, MOVING, RING, Ring
+from lazulite_patterns.outcomes.ring import KEPT, MOVING, RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Joined, write
 from lazulite_patterns.table.inbox import INBOX
 from lazulite_patterns.table.session import Session, key_of
 from lazulite_patterns.transactions.checks import MoveCheck
 from lazulite_patterns.transactions.messages import MessageFormatError, TaskMessage
-from lazulite_patterns.transactions.moving import Inbox, Mark
+from lazulite_patterns.transactions.moving import Inbox, PendingMove
 from lazulite_patterns.transactions.task import Source, Task
 
 E = TypeVar("E")
@@ -145,7 +145,7 @@ class Move(Task[E | EntityKey]):
             home = following
         raise Conflict(f"{key} was changed {_ATTEMPTS} times")
 
-    def message(self, key: EntityKey, mark: Mark) -> TaskMessage:
+    def message(self, key: EntityKey, mark: PendingMove) -> TaskMessage:
         """Return the message of a move."""
         return TaskMessage(self.name, mark.id, [*key, mark.home])
 
@@ -154,16 +154,16 @@ class Move(Task[E | EntityKey]):
         named = json.dumps([self.name, self._source.name, *key])
         return EntityKey(home, f"{INBOX}!{hashlib.sha256(named.encode()).hexdigest()[:32]}")
 
-    def _marked(self, base: Stored) -> Protocol[Mark]:
+    def _marked(self, base: Stored) -> Protocol[PendingMove]:
         """Mark a row that was read; keep the mark of a move that is under way, whose copy may be made already."""
-        found = Mark.of(base)
+        found = PendingMove.of(base)
         if found is not None and found.move != self.name:
             raise Conflict(f"{base.key}: the move {found.move} is under way")
         if found is None:
             copy = self._copy(base)
             self._check_claims(base, copy)
             home = key_of(copy).partition_key
-            found = Mark(self.name, (yield from perform(NewId())), home)
+            found = PendingMove(self.name, (yield from perform(NewId())), home)
             yield from self._mark(base, found)
             return found
         now = yield from self._source.stored(base.key)
@@ -179,15 +179,15 @@ class Move(Task[E | EntityKey]):
             if entry in theirs:
                 raise EntityValueError(f"{columns} is unique: Move {tables} cannot keep it")
 
-    def _mark(self, base: Stored, mark: Mark) -> Protocol[None]:
+    def _mark(self, base: Stored, mark: PendingMove) -> Protocol[None]:
         operation = Operation(Kind.MERGE, base.key, {MOVING: mark.text}, base.etag)
-        yield from self._source.write([Planned(operation, Ring.of(base.properties))], [base])
+        yield from self._source.write([Planned(operation, WriteIds.of(base.properties))], [base])
 
     def _step(self, mark_id: str, key: EntityKey, home: str) -> Protocol[str | None]:
         """Do the steps 1 to 5 once; return the home with which they go on, None if the move is over."""
         inbox = yield from self._opened(key, home)
         source = yield from self._read(key)
-        mark = Mark.of(source)
+        mark = PendingMove.of(source)
         if source is None or mark is None or mark.id != mark_id:
             if mark is None or not inbox.has(mark):
                 yield from self._forget(inbox)
@@ -224,7 +224,7 @@ class Move(Task[E | EntityKey]):
             try:
                 written = yield from write(self._target.name, [new.planned(Kind.INSERT)], self._target.policy)
                 if etag := written.etags[0]:
-                    ring = {RING: Ring.born(written.operation_id).text}
+                    ring = {RING: WriteIds.born(written.operation_id).text}
                     return Inbox(Stored({**new.row.properties, **ring}, etag))
             except (Exists, OutcomeUnknown):
                 pass  # Whose row is there does not matter.
@@ -232,7 +232,7 @@ class Move(Task[E | EntityKey]):
                 return Inbox(row)
         raise Conflict(f"{new.row.key} was changed {_ATTEMPTS} times")
 
-    def _put(self, inbox: Inbox, mark: Mark, source: Stored, copy: Properties) -> Protocol[Inbox]:
+    def _put(self, inbox: Inbox, mark: PendingMove, source: Stored, copy: Properties) -> Protocol[Inbox]:
         """Write the copy and the inbox row; return the row, without an ETag if that is not known."""
         place = key_of(copy)
         there = yield from self._target.stored(place)
@@ -248,7 +248,7 @@ class Move(Task[E | EntityKey]):
         etags = written.etags[len(planned) :]
         return Inbox(saying.row._replace(etag=etags[0] if etags else ""))
 
-    def _leave(self, inbox: Inbox, mark: Mark) -> Protocol[None]:
+    def _leave(self, inbox: Inbox, mark: PendingMove) -> Protocol[None]:
         """Delete the copy and the inbox row of a home that is not the home any more."""
         if not inbox.has(mark):
             yield from write(self._target.name, [inbox.planned(Kind.DELETE)], self._target.policy)
@@ -277,11 +277,11 @@ class Move(Task[E | EntityKey]):
 def _replacing(copy: Properties, there: Stored | None) -> Planned:
     if there is None:
         return Planned(Operation(Kind.INSERT, key_of(copy), copy))
-    return Planned(Operation(Kind.REPLACE, key_of(copy), copy, there.etag), Ring.of(there.properties))
+    return Planned(Operation(Kind.REPLACE, key_of(copy), copy, there.etag), WriteIds.of(there.properties))
 
 
 def _deleting(row: Stored) -> Planned:
-    return Planned(Operation(Kind.DELETE, row.key, etag=row.etag), Ring.of(row.properties))
+    return Planned(Operation(Kind.DELETE, row.key, etag=row.etag), WriteIds.of(row.properties))
 
 
 def _body(message: TaskMessage) -> tuple[EntityKey, str]:

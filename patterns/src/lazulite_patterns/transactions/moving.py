@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored
 from lazulite_patterns.entities.schema import TYPE
-from lazulite_patterns.outcomes.ring import MOVING, Ring
+from lazulite_patterns.outcomes.ring import MOVING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.inbox import INBOX
 
@@ -13,7 +13,7 @@ _MOVE, _MARK, _COPIED, _ROW = "Move", "Mark", "Copied", "Row"
 _PARTITION, _SOURCE_ROW = "SourcePartition", "SourceRow"
 
 
-class Mark(NamedTuple):
+class PendingMove(NamedTuple):
     """What the source has while it is moved."""
 
     move: str
@@ -23,7 +23,7 @@ class Mark(NamedTuple):
     """The partition of the target in which the copy is, or will be."""
 
     @classmethod
-    def of(cls, row: Stored | None) -> "Mark | None":
+    def of(cls, row: Stored | None) -> "PendingMove | None":
         """Return the mark of a row; None if it has none."""
         text = None if row is None else row.properties.get(MOVING)
         try:
@@ -49,7 +49,7 @@ class Inbox(NamedTuple):
         named = {TYPE: INBOX, _MOVE: move, _PARTITION: source.partition_key, _SOURCE_ROW: source.row_key}
         return cls(Stored({"PartitionKey": key.partition_key, "RowKey": key.row_key, **named}, ""))
 
-    def saying(self, mark: Mark, copied: str, row_key: str) -> "Inbox":
+    def saying(self, mark: PendingMove, copied: str, row_key: str) -> "Inbox":
         """Return the row that says which version of the source was copied, and to which RowKey."""
         said = {_MARK: mark.id, _COPIED: copied, _ROW: row_key}
         return Inbox(self.row._replace(properties={**self.row.properties, **said}))
@@ -59,7 +59,7 @@ class Inbox(NamedTuple):
         """The name of the task."""
         return str(self.row.properties.get(_MOVE))
 
-    def has(self, mark: Mark) -> bool:
+    def has(self, mark: PendingMove) -> bool:
         """Tell whether a copy was made for a mark."""
         return self.row.properties.get(_MARK) == mark.id
 
@@ -80,10 +80,10 @@ class Inbox(NamedTuple):
 
     def made(self, copy: Stored | None) -> bool:
         """Tell whether the copy is still the one that was made: one transaction wrote both rows."""
-        ids = Ring.of(self.row.properties).ids
-        return copy is not None and Ring.of(copy.properties).ids[-1:] == ids[-1:] != ()
+        ids = WriteIds.of(self.row.properties).ids
+        return copy is not None and WriteIds.of(copy.properties).ids[-1:] == ids[-1:] != ()
 
     def planned(self, kind: Kind) -> Planned:
         """Return a write of the row, If-Match its ETag."""
         operation = Operation(kind, self.row.key, self.row.properties, self.row.etag or None)
-        return Planned(operation, Ring.of(self.row.properties))
+        return Planned(operation, WriteIds.of(self.row.properties))

@@ -18,10 +18,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.queues import Sent
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.schema import TYPE

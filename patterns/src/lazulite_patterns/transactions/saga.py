@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.errors import Conflict
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.transactions.checks import SagaCheck
 from lazulite_patterns.transactions.messages import TaskMessage
@@ -103,7 +103,7 @@ class Saga(Task[Any]):
         keys = {"PartitionKey": key.partition_key, "RowKey": key.row_key}
         limits.check(f"saga {self.name}", {**properties, **keys})
         kind, etag = (Kind.INSERT, None) if found is None else (Kind.REPLACE, found.etag)
-        base = Ring() if found is None else Ring.of(found.properties)
+        base = WriteIds() if found is None else WriteIds.of(found.properties)
         try:
             yield from self._records.write([Planned(Operation(kind, key, properties, etag), base)])
         except Conflict:

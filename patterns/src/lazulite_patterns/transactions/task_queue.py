@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lazulite_patterns.effects.ambient import Gather, Sleep
 from lazulite_patterns.effects.calls import WithHeartbeat, WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, Receive, Remove, Send, Sent
+from lazulite_patterns.effects.runtime import Gather, Sleep
 from lazulite_patterns.indexes.deferred import show
 from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.transaction import Transaction
 from lazulite_patterns.transactions.claims import Claims
@@ -49,7 +49,7 @@ class Tasks:
         poison: "QueueClient | None" = None,
         claims: "ContainerClient | None" = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -60,7 +60,7 @@ class Tasks:
             poison: the client of that queue; None for one of the name `<queue>-poison`.
             claims: the client of the container for messages over 48 KiB; None rejects these.
             policy: deadlines of requests to the queue.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             ValueError: two tasks have the same name, or two tables in different accounts.
@@ -78,7 +78,7 @@ class Tasks:
         queues = dict(zip(names, (queue, self.poison), strict=True))
         clients = merged(*(each.clients for each in tasks))
         containers = merged(own, *(each.containers for each in tasks))
-        self._driver = Driver(clients, ambient, queues=queues, containers=containers)
+        self._driver = Driver(clients, runtime, queues=queues, containers=containers)
 
     @property
     def driver(self) -> Driver:

@@ -79,7 +79,7 @@ class AccountRow:
         return None if stored is None else read_accounts(stored, self.name)
 
 
-class AccountWatch:
+class AccountWatcher:
     """Tells a directory of the accounts in an engine, now and whenever they have changed.
 
     Args:

@@ -47,7 +47,7 @@ _CHARACTERS = 28
 _MARK_MAX = 2**32 - 1
 
 
-class Place(NamedTuple):
+class MessagePosition(NamedTuple):
     """Where a stored message is, and in which state: what a commit needs to move or remove it."""
 
     row: str
@@ -99,10 +99,10 @@ class Message(NamedTuple):
         return _INDEX.pack(_INDEX_KIND, self.visible)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> MessagePosition:
         """Where it is."""
         identity, inserted, expires, visible, _, dequeues, changes = self
-        return Place(
+        return MessagePosition(
             f"{VISIBLE}{visible:016x}{identity}",
             _HEAD.pack(_KIND, inserted, expires, dequeues, changes),
             None if expires >= LAST_TICK else f"{EXPIRES}{expires:016x}{identity}",

@@ -14,7 +14,7 @@ from lazulite.engine.commit import ANYTHING, Commit, Decision, Expect, Precondit
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.expirations import slot_of
-from lazulite.queue.model.message import Message, Place, visible_at
+from lazulite.queue.model.message import Message, MessagePosition, visible_at
 
 STATE_ROW = "s"
 _STATE = struct.Struct(">cQQQQIQ")
@@ -121,7 +121,7 @@ class UnscheduledError(Exception):
 class Move(NamedTuple):
     """The change of one message."""
 
-    before: Place | None
+    before: MessagePosition | None
     """None: the message is new."""
     after: Message | None
     """None: the message goes."""
@@ -148,7 +148,7 @@ class MoveMessages:
         changes: dict[str, bytes | None] = {}
         befores: list[tuple[int, bytes] | None] = []
         beginnings: dict[str, bytes] = {}
-        places: list[Place | None] = []
+        places: list[MessagePosition | None] = []
         added, lowest, expires, lifetime, left_until = 0, LAST_TICK, LAST_TICK, 0, 0
         for before, after in moves:
             if before is None:

@@ -20,7 +20,7 @@ from lazulite.queue.model.expirations import SLOT_TICKS, Expirations, slot_of
 from lazulite.queue.model.message import (
     Message,
     MessageId,
-    Place,
+    MessagePosition,
     expires_at,
     index_row_at,
     partition_of,
@@ -346,7 +346,7 @@ class Shard:
         found = None if value is None else read_message(row, value)
         return found if found is not None and found.expires > self.present() else None
 
-    async def commit(self, moves: Sequence[Move]) -> Sequence[Place | None]:
+    async def commit(self, moves: Sequence[Move]) -> Sequence[MessagePosition | None]:
         """Commit moves; return where each message is afterwards. Every second one of them raises the barrier, too.
 
         Raises:

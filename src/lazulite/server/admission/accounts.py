@@ -140,7 +140,7 @@ class CarriedOverCost:
         return seconds
 
 
-class Readable(Protocol):
+class ReadControl(Protocol):
     """The socket of a connection."""
 
     def read(self, wanted: bool) -> bool:
@@ -191,7 +191,7 @@ class AdmissionGate:
         """Whether `try_admit` would return True, and do nothing else."""
         return not self.blocked and self.account.seconds < SLICE_SECONDS
 
-    def try_admit(self, socket: Readable | None) -> bool:
+    def try_admit(self, socket: ReadControl | None) -> bool:
         """Return whether the connection may go on now; if not, it waits for the scheduler, and is not read."""
         account = self.account
         if self.is_open:

@@ -64,7 +64,7 @@ TEMPLATES = "template_outcomes", "Requests that came alone on a connection at re
 """The name and the meaning of the counter of `http.templates`, which is handed in likewise."""
 
 
-class _Known(NamedTuple):
+class _OperationMetrics(NamedTuple):
     """What counts one operation that ended with one status."""
 
     requests: Counter
@@ -128,7 +128,7 @@ class Metrics:
         self._query_classes = frozenset(query_classes)
         self._registry = registry = CollectorRegistry()
         self._readings = _ReadingCollector()
-        self._known: dict[tuple[str, int], _Known] = {}
+        self._known: dict[tuple[str, int], _OperationMetrics] = {}
         # A time of creation for each series would double them.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # it is without annotations
 
@@ -218,11 +218,11 @@ class Metrics:
             for metric in self._registry.collect()
         }
 
-    def _meet(self, operation: str, status: int) -> _Known:
+    def _meet(self, operation: str, status: int) -> _OperationMetrics:
         """Return what counts an operation and a status that were not seen together before."""
         name = _among(self._operations, operation) if operation else NONE
         code = str(status) if status in REASONS else OTHER
-        known = _Known(self._requests.labels(name, code), self._seconds.labels(name), name)
+        known = _OperationMetrics(self._requests.labels(name, code), self._seconds.labels(name), name)
         if OTHER not in (name, code):
             self._known[operation, status] = known
         return known

@@ -17,9 +17,9 @@ from azure.data.tables import TableClient
 
 from lazulite_patterns import FileCheckpoint
 from lazulite_patterns.bulk import Limits, State, load
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.errors import ResultUnknown
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation.bench.compare import table
@@ -79,7 +79,7 @@ def load_once(client: TableClient, settings: Settings, checkpoint: Path) -> None
     """Load, from the checkpoint on, and print what it took."""
     import resource  # noqa: PLC0415 - not on Windows
 
-    rows = Table(client, Bag, ambient=Ambient(failpoints=Faults(settings.faults)))
+    rows = Table(client, Bag, runtime=Runtime(failpoints=Faults(settings.faults)))
     limits = Limits(buffer_entities=settings.buffer or max(1000, min(Limits().buffer_entities, settings.rows // 4)))
     report = load(rows, source(settings), limits=limits, checkpoint=FileCheckpoint(checkpoint))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -10,8 +10,8 @@ from azure.data.tables import TableClient
 
 from lazulite_patterns import Column, Index, column, entity, partition, row
 from lazulite_patterns.bulk import load
-from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation.bench.turns import Turns, by_turns
@@ -58,12 +58,12 @@ class Named(Person):
 
 
 @entity(type="BenchPerson", indexes=[Index("email", "email")])
-class Mailed(Person):
+class IndexedByEmail(Person):
     """Has an index across partitions."""
 
 
 @entity(type="BenchPerson", indexes=[Index("age", "age")])
-class Aged(Mailed):
+class IndexedByAge(IndexedByEmail):
     """Has two indexes across partitions."""
 
 
@@ -153,13 +153,13 @@ def indexed(connection_string: str, rounds: int, count: int = 4) -> list[Line]:
     lines = []
     kinds: dict[str, type[Person]] = {
         "one within the partition": Named,
-        "one across partitions": Mailed,
-        "two across partitions": Aged,
+        "one across partitions": IndexedByEmail,
+        "two across partitions": IndexedByAge,
     }
     for what, kind in kinds.items():
         with table(connection_string) as client:
             counting = _Counting()
-            people = Table(client, kind, ambient=Ambient(failpoints=counting))
+            people = Table(client, kind, runtime=Runtime(failpoints=counting))
             people.insert(person("count", 0, kind))
             requests, batches = counting.requests.total(), counting.requests["Batch"]
 

@@ -24,7 +24,7 @@ from azure.data.tables import TableClient
 
 from lazulite_patterns import Column, Index, Listing, column, entity, partition, row
 from lazulite_patterns.auditing.run import audit
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.entities import stored_of
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Unavailable
@@ -102,9 +102,9 @@ class Clients(NamedTuple):
         return cls(client, ContainerClient.from_connection_string(connection_string, CONTAINER))
 
 
-def staff(clients: Clients, ambient: Ambient | None = None) -> Table[Worker]:
+def staff(clients: Clients, runtime: Runtime | None = None) -> Table[Worker]:
     """Return the table of workers."""
-    return Table(clients.table, Worker, clients=[clients.container], ambient=ambient)
+    return Table(clients.table, Worker, clients=[clients.container], runtime=runtime)
 
 
 def everyone(people: int) -> list[Worker]:
@@ -200,8 +200,8 @@ def _etags(client: TableClient) -> set[str]:
 
 def _repaired(clients: Clients) -> int:
     """Repair after the grace; return the number of findings that stay."""
-    ambient = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=GRACE_SECONDS + 100))
-    rows = staff(clients, ambient)
+    runtime = Runtime(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=GRACE_SECONDS + 100))
+    rows = staff(clients, runtime)
     for _ in range(_REPAIRS_MAX):
         list(audit(rows, repair=True))
     return len(list(audit(rows)))

@@ -6,7 +6,7 @@ from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.retries import Policy
@@ -34,7 +34,7 @@ class Fat:
         *,
         compress: bool = False,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
@@ -42,10 +42,10 @@ class Fat:
             client: of the table. Its own retries are not used.
             compress: whether what exceeds a row's limits is compressed by zlib.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        self.driver = Driver({client.table_name: client}, ambient)
+        self.driver = Driver({client.table_name: client}, runtime)
         self._protocol = FatProtocol(client.table_name, policy, compress)
 
     async def get(self, key: EntityKey) -> Bag | None:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 H = TypeVar("H")
 
 
-class _Known(NamedTuple, Generic[T]):
+class _CachedEntity(NamedTuple, Generic[T]):
     entity: T | None
     until_seconds: float
 
@@ -35,7 +35,7 @@ class Lookup(Generic[T]):
         """
         self._table = table
         self._seconds, self._size, self._workers = seconds, size, workers
-        self._known: OrderedDict[EntityKey, _Known[T]] = OrderedDict()
+        self._known: OrderedDict[EntityKey, _CachedEntity[T]] = OrderedDict()
 
     async def get(self, key: EntityKey) -> T | None:
         """Return an entity; None if it is absent."""
@@ -45,7 +45,7 @@ class Lookup(Generic[T]):
     async def get_many(self, keys: Iterable[EntityKey]) -> list[T | None]:
         """Return entities in the order of keys; None for absent ones. Each one that is not known is read once."""
         wanted = list(keys)
-        now = self._table.driver.ambient.clock()
+        now = self._table.driver.runtime.clock()
         found: dict[EntityKey, T | None] = {}
         for key in dict.fromkeys(wanted):
             known = self._known.get(key)
@@ -57,7 +57,7 @@ class Lookup(Generic[T]):
             read = await self._table.get_many(missing, workers=self._workers)
             for key, entity in zip(missing, read, strict=True):
                 found[key] = entity
-                self._keep(key, _Known(entity, now + self._seconds))
+                self._keep(key, _CachedEntity(entity, now + self._seconds))
         return [found[key] for key in wanted]
 
     async def join(self, holders: Sequence[H], ref: Ref[H, T]) -> list[tuple[H, T | None]]:
@@ -71,7 +71,7 @@ class Lookup(Generic[T]):
         """Read an entity again the next time, as after a write of it."""
         self._known.pop(key, None)
 
-    def _keep(self, key: EntityKey, known: _Known[T]) -> None:
+    def _keep(self, key: EntityKey, known: _CachedEntity[T]) -> None:
         self._known.pop(key, None)
         self._known[key] = known
         while len(self._known) > self._size:

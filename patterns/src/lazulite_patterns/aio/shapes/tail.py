@@ -8,7 +8,7 @@ from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.auditing.finding import Check
-from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.tail import Entry, TailProtocol, every_time, from_to
@@ -30,17 +30,17 @@ class Tail:
         client: TableClient,
         *,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Take the SDK's client.
 
         Args:
             client: of the table. Its own retries are not used.
             policy: deadlines and marks.
-            ambient: clock, randomness and failpoints, for tests.
+            runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        self.driver = Driver({client.table_name: client}, ambient)
+        self.driver = Driver({client.table_name: client}, runtime)
         self._protocol = TailProtocol(client.table_name, policy)
         self._numbers = itertools.count()
 

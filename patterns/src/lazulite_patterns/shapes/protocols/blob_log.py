@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import UtcNow
 from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobGet, BlobPage, BlobSetMetadata
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import UtcNow
 from lazulite_patterns.outcomes.errors import Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.shapes.protocols.log_format import FIRST, LAST, LEAST, LogNames, LogRecord, line

@@ -89,7 +89,7 @@ class Content(NamedTuple):
         ]
 
 
-class Cut(NamedTuple):
+class EntityParts(NamedTuple):
     """An entity as it is stored: the head's properties, and those of the rows of chunks."""
 
     head: dict[str, object]
@@ -103,7 +103,9 @@ def owner_of(row: EntityKey) -> tuple[EntityKey, str] | None:
     return None if found is None else (EntityKey(row.partition_key, found[1]), found[2])
 
 
-def cut(owner: str, given: Mapping[str, object], generation: str, *, compress: bool, marks: int, sizes: Sizes) -> Cut:
+def cut(
+    owner: str, given: Mapping[str, object], generation: str, *, compress: bool, marks: int, sizes: Sizes
+) -> EntityParts:
     """Return an entity as it is stored.
 
     Args:
@@ -136,13 +138,13 @@ def cut(owner: str, given: Mapping[str, object], generation: str, *, compress: b
     ring = {RING: ""} if marks else {}
     if not large:
         limits.check(owner, {**small, **keys, **ring})
-        return Cut(small, [], None)
+        return EntityParts(small, [], None)
     stream = _joined(large, compress)
     codec = "zlib" if compress else "-"
     inside = _chunks(stream, sizes.value_bytes)
     if len(small) + len(inside) + 2 <= limits.PROPERTIES_MAX and _size({}, small) + _size({}, inside) <= room:
         content = Content(codec, len(stream), 0, generation)
-        return Cut({**small, **inside, FAT: content.text}, [], content)
+        return EntityParts({**small, **inside, FAT: content.text}, [], content)
     parts = [stream[at : at + sizes.row_bytes] for at in range(0, len(stream), sizes.row_bytes)]
     content = Content(codec, len(stream), len(parts), generation)
     rows: list[dict[str, object]] = [{TYPE: FAT, **_chunks(each, sizes.value_bytes)} for each in parts]
@@ -150,7 +152,7 @@ def cut(owner: str, given: Mapping[str, object], generation: str, *, compress: b
     limits.check(owner, {**head, **keys, **ring})
     for key in content.keys(EntityKey(str(given["PartitionKey"]), str(given["RowKey"])))[-1:]:
         limits.check_key(owner, key)
-    return Cut(head, rows, content)
+    return EntityParts(head, rows, content)
 
 
 def chunks_of(properties: Mapping[str, object]) -> bytes:

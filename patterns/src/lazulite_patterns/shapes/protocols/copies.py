@@ -22,7 +22,7 @@ from lazulite_patterns.entities.schema import TYPE
 from lazulite_patterns.filters import Compare, Filter, in_partition
 from lazulite_patterns.outcomes.errors import Absent, Exists
 from lazulite_patterns.outcomes.retries import begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 from lazulite_patterns.shapes.errors import Referred
@@ -83,7 +83,7 @@ class CopiesProtocol(Generic[E]):
                 if holders:
                     raise Referred(f"{holders[0].key} refers to {place}")
             operation = Operation(Kind.DELETE, place, etag=base.etag)
-            yield from write(self.session.name, [Planned(operation, Ring.of(base.properties))], self.session.policy)
+            yield from write(self.session.name, [Planned(operation, WriteIds.of(base.properties))], self.session.policy)
             return True
 
         return (yield from again(delete, attempts, final=(Referred,)))
@@ -135,7 +135,7 @@ class CopiesProtocol(Generic[E]):
                 fill(properties, each, properties if own else None if target is None else target.properties)
                 if target is not None and not own:
                     touch = Operation(Kind.MERGE, target.key, {}, target.etag)
-                    others.setdefault(target.key, Planned(touch, Ring.of(target.properties)))
+                    others.setdefault(target.key, Planned(touch, WriteIds.of(target.properties)))
         for each in self._copied_from(entity) if base is not None else ():
             for row in (yield from self.holders(each.ref, entity, key)):
                 if row.key != key:
@@ -150,7 +150,7 @@ class CopiesProtocol(Generic[E]):
         planned = known if known is not None and replacing else self.session.replacing(self.session.decode(row), row)
         properties = dict(planned.operation.properties)
         fill(properties, copied, source)
-        return Planned(Operation(Kind.REPLACE, row.key, properties, row.etag), Ring.of(row.properties))
+        return Planned(Operation(Kind.REPLACE, row.key, properties, row.etag), WriteIds.of(row.properties))
 
     def _check(self, key: EntityKey, properties: Properties, others: Mapping[EntityKey, Planned]) -> None:
         if len(others) >= OPERATIONS_MAX:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey, Found, Kind, Operation, Page, Properties, Read, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag
@@ -29,7 +29,7 @@ from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.outcomes.ring import RING, Ring
+from lazulite_patterns.outcomes.ring import RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Identity, identity, unknown_outcome, write
 from lazulite_patterns.shapes.errors import Inconsistent
@@ -180,7 +180,7 @@ class FatProtocol:
     ) -> tuple[Planned, list[Planned]]:
         """Return the writes of a head and of its rows."""
         etag = None if base is None else base.etag
-        ring = Ring() if base is None else Ring.of(base.properties)
+        ring = WriteIds() if base is None else WriteIds.of(base.properties)
         if properties is None:
             return Planned(Operation(Kind.DELETE, key, etag=etag), ring), []
         given = {**properties, "PartitionKey": key.partition_key, "RowKey": key.row_key}

@@ -21,18 +21,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from lazulite_patterns.effects.ambient import NewId
-from lazulite_patterns.effects.blobs import PART_BYTES, BlobGet, BlobPut, Readable
+from lazulite_patterns.effects.blobs import PART_BYTES, BlobGet, BlobPut, ByteStream
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
 from lazulite_patterns.outcomes.discards import discard
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Identity, Joined, identity, unknown_outcome
 from lazulite_patterns.shapes.errors import Inconsistent
@@ -59,7 +59,7 @@ class Loaded(NamedTuple, Generic[E]):
 class Upload(NamedTuple):
     """What shall be in a blob: octets, or a stream from where it is."""
 
-    data: bytes | Readable
+    data: bytes | ByteStream
     content_type: str
 
 
@@ -189,7 +189,7 @@ class LargeProtocol(Generic[E]):
         for number in range(attempts):
             merge = Operation(Kind.MERGE, key, properties, base.etag)
             try:
-                write = self.session.fitting(Planned(merge, Ring.of(base.properties)))
+                write = self.session.fitting(Planned(merge, WriteIds.of(base.properties)))
                 yield from self.session.write([write], [base], Joined(within=uploaded.flip))
             except Absent:
                 raise
@@ -208,7 +208,7 @@ class LargeProtocol(Generic[E]):
             if base is None or (operation := change(base)) is None:
                 return False
             try:
-                yield from self.session.write([Planned(operation, Ring.of(base.properties))], [base])
+                yield from self.session.write([Planned(operation, WriteIds.of(base.properties))], [base])
             except Conflict:
                 if number == attempts - 1:
                     raise
@@ -227,7 +227,7 @@ class LargeProtocol(Generic[E]):
         while True:
             name = owner.blob_name((yield from perform(NewId())))
             source = Hashing(data)
-            octets: bytes | Readable = data if isinstance(data, bytes) else source
+            octets: bytes | ByteStream = data if isinstance(data, bytes) else source
             try:
                 put = BlobPut(self.container, name, octets, owner.metadata, upload.content_type)
                 yield from attempts.perform(put)

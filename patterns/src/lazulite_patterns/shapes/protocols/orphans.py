@@ -74,9 +74,9 @@ class LargeBlobs:
         """The beginning of the blobs' names, with the container."""
         return f"{self.container}/{self.table}"
 
-    def page(self, go_on: Continuation | None, policy: Policy) -> Protocol[Found]:
+    def page(self, continuation: Continuation | None, policy: Policy) -> Protocol[Found]:
         """Read one page of the list of blobs."""
-        page = BlobPage(self.container, f"{self.table}/", None if go_on is None else go_on[0])
+        page = BlobPage(self.container, f"{self.table}/", None if continuation is None else continuation[0])
         found = yield from read(page, (yield from begin(policy)))
         return Found(tuple(map(_row, found.blobs)), None if found.continuation is None else (found.continuation, ""))
 
@@ -123,14 +123,14 @@ class Collector:
 
     def collect(self) -> Protocol[int]:
         """Delete blobs that are older than the grace and that no entity names; return their number."""
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         count = 0
         while True:
-            found = yield from LargeBlobs(self.table, self.container).page(go_on, self.policy)
+            found = yield from LargeBlobs(self.table, self.container).page(continuation, self.policy)
             for row in found.entities:
                 if age_seconds(row, (yield from now())) > self.grace_seconds and (yield from self._is_orphan(row)):
                     count += yield from discard(self.container, row.key.partition_key, self.policy, row.etag)
-            if (go_on := found.continuation) is None:
+            if (continuation := found.continuation) is None:
                 return count
 
     def _is_orphan(self, blob: Stored) -> Protocol[bool]:

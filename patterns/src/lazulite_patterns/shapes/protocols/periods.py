@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from lazulite_patterns.effects.ambient import ServiceNow
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.runtime import ServiceNow
 from lazulite_patterns.outcomes import grace
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.shapes.errors import PeriodExpired

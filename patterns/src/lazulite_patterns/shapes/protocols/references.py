@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lazulite_patterns.effects.blobs import Readable, segment
+from lazulite_patterns.effects.blobs import ByteStream, segment
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities.edm import json_type
 from lazulite_patterns.entities.errors import EntityFormatError
@@ -107,7 +107,7 @@ def _readable(text: str) -> str:
 class Hashing:
     """A stream, and the hash and the length of what was read of it."""
 
-    def __init__(self, stream: Readable) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         """Begin where the stream is."""
         self._stream = stream
         self._hash = hashlib.sha256()

@@ -70,13 +70,13 @@ def collect(table: str, partition_key: str, policy: Policy, grace_seconds: float
     """Remove the rows of a partition that no head names, and return their number; none younger than the grace."""
     walk = Walk([FatCheck(table, policy)], True, grace_seconds, policy)
     place = in_partition(partition_key) & Compare(TYPE, "eq", FAT)
-    go_on: Continuation | None = None
+    continuation: Continuation | None = None
     count = 0
     while True:
-        effect = Page(table, place, (*_KEYS, "Timestamp", TYPE), continuation=go_on)
+        effect = Page(table, place, (*_KEYS, "Timestamp", TYPE), continuation=continuation)
         page = yield from read(effect, (yield from begin(policy)))
         for row in page.entities:
             findings = yield from walk.look(walk.checks[0], table, row)
             count += sum(each.repaired for each in findings)
-        if (go_on := page.continuation) is None:
+        if (continuation := page.continuation) is None:
             return count

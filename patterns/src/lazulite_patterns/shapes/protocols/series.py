@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from azure.data.tables import EntityProperty
 
-from lazulite_patterns.effects.ambient import Draw
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import ResultUnknown
+from lazulite_patterns.effects.runtime import RandomNumber
 from lazulite_patterns.effects.tables import EntityKey, Found, Kind, Operation, Page, Properties, Read, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.edm import property_type
@@ -22,7 +22,7 @@ from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 
@@ -100,7 +100,7 @@ class SeriesProtocol(Generic[N]):
         numbers = {slot: self._value(row, slot) for slot in range(self.slots) if self.property(slot) in row.properties}
         place = self._shard(row.key, 0)
         base = yield from read(Read(self.table, place), (yield from begin(self.policy)))
-        delete = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), Ring.of(row.properties))
+        delete = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), WriteIds.of(row.properties))
         yield from write(self.table, [self._sum(place, base, numbers), delete], self.policy)
 
     def slot(self, name: str) -> int | None:
@@ -140,13 +140,13 @@ class SeriesProtocol(Generic[N]):
             sums: Properties = {self.property(slot): self._stored(slot, each) for slot, each in amounts.items()}
             return Planned(Operation(Kind.INSERT, place, sums))
         sums = {self.property(slot): self._stored(slot, self._value(base, slot) + amounts[slot]) for slot in amounts}
-        return Planned(Operation(Kind.MERGE, place, sums, base.etag), Ring.of(base.properties))
+        return Planned(Operation(Kind.MERGE, place, sums, base.etag), WriteIds.of(base.properties))
 
     def _shard(self, key: EntityKey, number: int) -> EntityKey:
         return key if self.shards == 1 else EntityKey(key.partition_key, f"{key.row_key}!{number:02d}")
 
     def _place(self, key: EntityKey) -> Protocol[EntityKey]:
-        number = 0 if self.shards == 1 else int((yield from perform(Draw())) * self.shards)
+        number = 0 if self.shards == 1 else int((yield from perform(RandomNumber())) * self.shards)
         return self._shard(key, number)
 
     def _rows(self, key: EntityKey, attempts: Attempts) -> Protocol[list[Stored]]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import NewId, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId, UtcNow
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag, Bags
@@ -21,7 +21,7 @@ from lazulite_patterns.keys import Key, Ticks, exact_ticks, integer, text
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import RING, Ring
+from lazulite_patterns.outcomes.ring import RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 from lazulite_patterns.shapes.protocols.groups import OPERATIONS_MAX, remove
@@ -80,7 +80,7 @@ class TailProtocol:
         key = EntityKey(partition_key, row_key)
         limits.check_key("Tail", key)
         stored = Bags().encode({**properties, "PartitionKey": partition_key, "RowKey": row_key})
-        ring = {RING: Ring.born(new_id).text} if self.policy.marks else {}
+        ring = {RING: WriteIds.born(new_id).text} if self.policy.marks else {}
         limits.check(f"Tail {partition_key}", {**stored, **ring})
         yield from write(self.table, [Planned(Operation(Kind.INSERT, key, stored))], self.policy)
         return key
@@ -92,29 +92,29 @@ class TailProtocol:
         if after is not None:
             place = place & Compare("RowKey", "gt", after.row_key)
         found: list[Stored] = []
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         attempts = yield from begin(self.policy)
         while len(found) < count:
-            effect = Page(self.table, place, top=min(count - len(found), _TOP_MAX), continuation=go_on)
+            effect = Page(self.table, place, top=min(count - len(found), _TOP_MAX), continuation=continuation)
             page = yield from read(effect, attempts)
             found += page.entities
-            if (go_on := page.continuation) is None:
+            if (continuation := page.continuation) is None:
                 break
         entries = [each for each in map(_entry, found) if each is not None]
-        return Entries(entries, found[-1].key if found and go_on is not None else None)
+        return Entries(entries, found[-1].key if found and continuation is not None else None)
 
     def trim(self, partition_key: str, before: datetime) -> Protocol[int]:
         """Delete the entries of events before a time, and return their number."""
         limits.check_key("Tail", EntityKey(partition_key, ""))
         place = in_partition(partition_key) & in_range("RowKey", older_than(before))
         count = 0
-        go_on: Continuation | None = None
+        continuation: Continuation | None = None
         while True:
-            effect = Page(self.table, place, ("PartitionKey", "RowKey"), OPERATIONS_MAX, go_on)
+            effect = Page(self.table, place, ("PartitionKey", "RowKey"), OPERATIONS_MAX, continuation)
             page = yield from read(effect, (yield from begin(self.policy)))
             yield from remove(self.table, [each.key for each in page.entities], self.policy)
             count += len(page.entities)
-            if (go_on := page.continuation) is None:
+            if (continuation := page.continuation) is None:
                 return count
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.effects.tables import EntityKey, Found, Kind, Operation, Page, Properties, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag
@@ -21,7 +21,7 @@ from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.errors import Absent, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.outcomes.ring import RING, Ring
+from lazulite_patterns.outcomes.ring import RING, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 from lazulite_patterns.shapes.errors import Inconsistent
@@ -153,7 +153,7 @@ class WideProtocol:
             return Planned(Operation(Kind.PUT, place, properties))
         if not base:
             return Planned(Operation(Kind.INSERT, place, properties))
-        return Planned(Operation(Kind.REPLACE, place, properties, base[0].etag), Ring.of(base[0].properties))
+        return Planned(Operation(Kind.REPLACE, place, properties, base[0].etag), WriteIds.of(base[0].properties))
 
     def _divided(self, key: EntityKey, properties: Properties) -> list[dict[str, object]]:
         """Return the properties of each row, in the order in which they are given.
@@ -206,4 +206,4 @@ def _number(key: EntityKey, row: EntityKey) -> int | None:
 
 
 def _removed(row: Stored, *, head: bool) -> Planned:
-    return Planned(Operation(Kind.DELETE, row.key, etag=row.etag if head else None), Ring.of(row.properties))
+    return Planned(Operation(Kind.DELETE, row.key, etag=row.etag if head else None), WriteIds.of(row.properties))

@@ -35,7 +35,7 @@ class ServiceNow(Effect[datetime | None]):
 
 
 @dataclass(frozen=True)
-class Draw(Effect[float]):
+class RandomNumber(Effect[float]):
     """A random number, 0 <= n < 1."""
 
 
@@ -78,7 +78,7 @@ def new_id() -> str:
 
 
 @dataclass
-class Ambient:
+class Runtime:
     """What a driver takes from outside: clocks, random numbers, ids, and what fails.
 
     Attributes:
@@ -110,7 +110,7 @@ class Ambient:
             return self.utc_now()
         if isinstance(effect, ServiceNow):
             return self._service_now() if self.utc_now is utc_now else self.utc_now()
-        if isinstance(effect, Draw):
+        if isinstance(effect, RandomNumber):
             return self.draw()
         if isinstance(effect, NewId):
             return self.new_id()
