@@ -89,13 +89,14 @@ class World:
     def __init__(self, open_engine: Callable[[Clock], Engine] = MemoryEngine) -> None:
         self.now = NOW
         self.engine = open_engine(lambda: self.now)
+        self.contents = ContentMemory()
         self.accounts = AccountDirectory({})
         self.switch(Switches())
         self.service = _Service(
             ServiceDependencies(
                 engine=self.engine,
                 accounts=self.accounts,
-                contents=ContentMemory(),
+                contents=self.contents,
                 clock=lambda: self.now,
                 random=Random(1),
             )
@@ -300,11 +301,12 @@ def reads(draw: st.DrawFn) -> Question:
     return Question(method, f"docs/{draw(NAMES)}", query, headers, b"", draw(CREDENTIALS), draw(VERSIONS))
 
 
-def _properties(text: str) -> Question:
+def account_properties(text: str) -> Question:
     body = f"<StorageServiceProperties>{text}</StorageServiceProperties>".encode()
     return Question("PUT", "", "restype=service&comp=properties", {}, body)
 
 
+RETENTION = "<DeleteRetentionPolicy><Enabled>{}</DeleteRetentionPolicy>"
 _LEASE = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15", "x-ms-proposed-lease-id": LEASES[0]}
 _RULE = "<AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods><MaxAgeInSeconds>1</MaxAgeInSeconds>"
 _TAGS = b"<Tags><TagSet><Tag><Key>t</Key><Value>1</Value></Tag></TagSet></Tags>"
@@ -329,11 +331,11 @@ CHANGES = st.sampled_from(
         Question("PUT", "docs", "restype=container&comp=acl", {"x-ms-blob-public-access": "blob"}, credentials="key"),
         Question("PUT", "docs", "restype=container&comp=acl", {}, _POLICY.format("rw").encode(), "key"),
         Question("PUT", "docs", "restype=container&comp=acl", {}, _POLICY.format("d").encode(), "key"),
-        _properties("<DeleteRetentionPolicy><Enabled>true</Enabled><Days>1</Days></DeleteRetentionPolicy>"),
-        _properties("<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>"),
-        _properties("<DefaultServiceVersion>2019-12-12</DefaultServiceVersion>"),
-        _properties("<DefaultServiceVersion>2012-02-12</DefaultServiceVersion>"),
-        _properties(f"<Cors><CorsRule>{_RULE}<AllowedHeaders/><ExposedHeaders>*</ExposedHeaders></CorsRule></Cors>"),
+        account_properties(RETENTION.format("true</Enabled><Days>1</Days>")),
+        account_properties(RETENTION.format("false</Enabled>")),
+        account_properties("<DefaultServiceVersion>2019-12-12</DefaultServiceVersion>"),
+        account_properties("<DefaultServiceVersion>2012-02-12</DefaultServiceVersion>"),
+        account_properties(f"<Cors><CorsRule>{_RULE}<AllowedHeaders/><ExposedHeaders>*</ExposedHeaders></CorsRule></Cors>"),
         Switches(versioning=True, public_access=True),
         Switches(public_access=True),
         Switches(),

@@ -5,19 +5,34 @@ bytes of heads. The questions and the changes are those of `test_plans`.
 """
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.clock import TICKS_PER_DAY, TICKS_PER_SECOND
 from lazulite.protocol.message import Request
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.limits import Limits
-from tests.blob.test_plans import BODIES, CHANGES, Answer, Both, World, change, put, reads, writes
+from tests.blob.test_plans import (
+    BODIES,
+    CHANGES,
+    RETENTION,
+    Answer,
+    Both,
+    Question,
+    World,
+    account_properties,
+    blocks,
+    change,
+    put,
+    reads,
+    writes,
+)
 from tests.server.wire import Clock, Transport, settle
 from tests.table.template.side import Lines, Scheduler, in_memory
 
@@ -111,7 +126,9 @@ async def run(steps: Sequence[tuple[int, object]]) -> int:
     return hits_of(both)
 
 
-@given(st.lists(st.tuples(st.integers(1, 6), reads() | reads() | writes() | CHANGES), min_size=5, max_size=20))
+@given(
+    st.lists(st.tuples(st.integers(1, 6), reads() | reads() | writes() | blocks() | CHANGES), min_size=5, max_size=20)
+)
 @settings(max_examples=30, deadline=None)
 def test_templates_change_no_byte(steps: list[tuple[int, object]]) -> None:
     asyncio.run(run(steps))
@@ -137,6 +154,23 @@ async def test_a_template_is_for_all_blobs_of_a_container(credentials: str) -> N
     await both.end()
 
 
+async def test_a_template_is_for_all_blocks_of_a_container() -> None:
+    both = await both_servers()
+    for credentials in ("account", "key"):
+        for number in range(5):
+            before = hits_of(both)
+            query = f"comp=block&blockid={b64encode(b'%06d' % number).decode()}"
+            blob = f"{credentials}{number % 2}"
+            assert (await both.ask("PUT", f"docs/{blob}", query, {}, b"x", credentials)).status == 201
+            assert hits_of(both) - before == (1 if number > 1 else 0), "its first block begins the upload of a blob"
+        listed = await both.ask("GET", f"docs/{credentials}0", "comp=blocklist&blocklisttype=all")
+        assert listed.body.count(b"<Name>") == 3
+        assert (await both.ask("PUT", "docs/a", "comp=block&blockid=x", {}, b"x", credentials)).status == 400
+        assert (await both.ask("PUT", f"docs/{credentials}0", "comp=block&blockid=MQ==", {}, b"x")).status == 400
+        assert (await both.ask("PUT", f"docs/{credentials}0", "comp=block&blockid=MQ%3D%3D", {}, b"x")).status == 400
+    await both.end()
+
+
 @pytest.mark.parametrize("body", BODIES)
 async def test_what_a_template_does_not_answer_goes_the_usual_way(body: bytes) -> None:
     both = await both_servers()
@@ -154,4 +188,34 @@ async def test_what_a_template_does_not_answer_goes_the_usual_way(body: bytes) -
     for world in both.worlds:
         world.now += 3600 * 24 * 30 * TICKS_PER_SECOND
     assert (await both.ask("GET", "docs/a")).status == 403
+    await both.end()
+
+
+async def test_puts_that_leave_something_behind_go_the_usual_way() -> None:
+    both = await both_servers()
+    quick = both.worlds[0]
+    assert isinstance(quick, Wire)
+
+    async def hit(question: Question) -> int:
+        before = quick.hits
+        assert (await both.ask(*question)).status == 201
+        return quick.hits - before
+
+    block = Question("PUT", "docs/b", f"comp=block&blockid={b64encode(b'1').decode()}", {}, b"x")
+    retained, not_retained = (RETENTION.format(text) for text in ("true</Enabled><Days>1</Days>", "false</Enabled>"))
+    for _ in range(3):
+        await both.ask(*put())
+        await both.ask(*block)
+    assert [await hit(each) for each in (put(), block)] == [1, 1]
+    await both.ask(*put(body=BODIES[-1]))
+    assert len(quick.contents._contents) == 1
+    assert [await hit(put()) for _ in range(2)] == [0, 1], "the content that it replaces is garbage"
+    await quick.service.garbage.wait_until_idle()
+    assert not quick.contents._contents
+    for text, expected in ((retained, [0, 0]), (not_retained, [0, 1])):
+        assert (await both.ask(*account_properties(text))).status == 202
+        assert [await hit(put()) for _ in range(2)] == expected, "what it replaces is kept"
+    for world in both.worlds:
+        world.now += TICKS_PER_DAY
+    assert [await hit(block) for _ in range(2)] == [0, 1], "a later day has to be scheduled"
     await both.end()

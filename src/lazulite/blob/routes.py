@@ -16,7 +16,7 @@ from lazulite.blob.blobs.snapshots import snapshot_blob
 from lazulite.blob.blobs.tiers import set_tier
 from lazulite.blob.blocks import block_list_xml
 from lazulite.blob.blocks.append_blob import append_block, seal_blob
-from lazulite.blob.blocks.put_block import get_block_list, put_block
+from lazulite.blob.blocks.put_block import get_block_list, put_block, put_block_now
 from lazulite.blob.blocks.put_block_list import put_block_list
 from lazulite.blob.containers.account import BLOB_PARTS, create_website, get_account_information, reject_unbuilt
 from lazulite.blob.containers.containers import (
@@ -394,7 +394,7 @@ def _reader_of(name: str) -> ReadPreconditions | None:
     return lambda call: read(call.request.headers, call.version)
 
 
-_BEGUN: Mapping[str, Begin] = {"PutBlob": put_blob_now}
+_BEGUN: Mapping[str, Begin] = {"PutBlob": put_blob_now, "PutBlock": put_block_now}
 """The writes that templates answer."""
 
 

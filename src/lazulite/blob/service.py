@@ -6,7 +6,7 @@ from http import HTTPStatus
 from lazulite.blob.auth.credentials import BLOB_CREDENTIALS, BlobPublicAccess
 from lazulite.blob.errors import MESSAGES
 from lazulite.blob.requests.call import Call, Context, make_call, make_context
-from lazulite.blob.resource import USUAL_PATH, USUAL_START, Resource, resource_of
+from lazulite.blob.resource import BLOCK_START, USUAL_PATH, USUAL_START, Resource, resource_of
 from lazulite.blob.routes import ROUTES, component
 from lazulite.blob.storage.garbage import UNTIDY_SPACE
 from lazulite.blob.storage.uploads import UPLOADS_SPACE
@@ -47,7 +47,7 @@ BLOB: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     make_call=make_call,
     component=component,
     keyed_path=USUAL_PATH,
-    keyed_starts=(USUAL_START,),
+    keyed_starts=(BLOCK_START, USUAL_START),
     assumed_version=_assumed_version,
     reject=_reject,
     messages=MESSAGES,

@@ -13,6 +13,7 @@ from lazulite.blob.content.receiving import (
     commit_received,
     make_checksum_headers,
     receive_allowed,
+    receive_now,
 )
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType, require_not_archived
@@ -26,6 +27,7 @@ from lazulite.blob.requests.headers import ENCRYPTED, version_of
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.uploads import day_of
 from lazulite.engine.content.contract import Owner
+from lazulite.engine.contract import UNKNOWN, Waiter
 from lazulite.protocol.errors import ServiceError, invalid_header
 from lazulite.protocol.message import Response
 from lazulite.service.responses import XML_TYPE
@@ -58,6 +60,26 @@ async def put_block(call: Call) -> Response:
         received,
         lambda: call.commit(container, lambda transaction: upload.put(transaction, received), upload.row(ledger)),
     )
+    return _response(call, received)
+
+
+def put_block_now(call: Call, waiter: Waiter) -> Response | None:
+    """Put a small block in this step, see `operation.Begin`. Raises as `put_block`."""
+    id_ = require_block_id(call.parameters)
+    check_length(call, limit_of(PUT_BLOCK_BYTES_BY_VERSION, call.version))
+    container, received = call.container_now(), receive_now(call, PUT_BLOCK)
+    if container is None or received is None or not received.length:
+        return None
+    stored = call.context.engine.get_now(container.space, call.resource.blob, LEDGER)
+    upload = _BlockUpload(call, id_)
+    if stored is UNKNOWN or (ledger := read_ledger(stored)).uncommitted.day != upload.day:
+        return None
+    content = received
+    done = call.commit_now(container, lambda transaction: upload.put(transaction, content), waiter, upload.row(ledger))
+    return None if done is UNKNOWN else _response(call, received)
+
+
+def _response(call: Call, received: ReceivedContent) -> Response:
     return Response(201, [*make_checksum_headers(call, received.digests), ENCRYPTED])
 
 
