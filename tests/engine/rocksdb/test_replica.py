@@ -187,6 +187,7 @@ def test_changed_rows_are_those_of_the_groups_that_are_not_flushed(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lazulite.engine.rocksdb.replica._RECENT_MAX", recent_max)
+        patch.setattr("lazulite.engine.rocksdb.replica._UNSORTED_MAX", 2 * recent_max)
         changed = ChangedRows()
         flushed = 0
         bounds = [b"%02d" % edge for edge in edges]

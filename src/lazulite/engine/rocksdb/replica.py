@@ -39,6 +39,9 @@ from lazulite.engine.rocksdb.scan import Cursor, SortedRows
 CHANGED_BYTES_MAX = 128 << 20
 """Changes in memory beyond this are forgotten, and the primary is asked to flush. RocksDB's own limit is 96 MiB."""
 _RECENT_MAX = 256
+"""A scan looks through so many rows that are not sorted."""
+_UNSORTED_MAX = 8192
+"""More rows are sorted at once, so that no scan has to sort them all."""
 _CHANGE_BYTES = 256
 """What a change takes in memory beside its bytes."""
 
@@ -73,6 +76,8 @@ class ChangedRows:
         self._rows.update(changes)
         self._recent.update(changes)
         self._dropped.update(dropped)
+        if len(self._recent) > _UNSORTED_MAX:
+            self._sort()
 
     def forget(self, number: int) -> None:
         """Forget the groups up to a number."""
