@@ -2,8 +2,8 @@
 
 Each count of processes is a service of `lazulite serve --workers` on a database of its own. They take turns, and the
 median of the rounds counts. The load is the same for all: so many connections, which insert into the partitions in
-turn. The database is one PostgreSQL on this machine, whose commits take the time of `--commit-ms` at least: on a fast
-disk, the wait of processes for each other's commits would not be seen.
+turn. The database is one PostgreSQL on this machine. Each commit to a partition takes the time of `--commit-ms` longer,
+as with a distant standby: on a fast disk, the wait of processes for each other's commits would not be seen.
 
 A row is *overtaken* if it was sent in vain, because another process had changed its partition meanwhile.
 """
@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 from urllib.request import urlopen
 
-from tests.postgres.server import PostgresServer
+from tests.postgres.server import Postgres, PostgresServer
 
 from benchmarks.catalogue import Catalogue
 from benchmarks.exchange import exchange
@@ -26,7 +26,24 @@ from benchmarks.processes import Server
 from benchmarks.subjects import LAZULITE, free_port, start
 from benchmarks.workload import NUMBERS_PER_RUN, Limits
 
-COUNTED = ("overtaken_rows", "forwarded_rows")
+COUNTED = ("overtaken_rows", "forwarded_rows", "transactions")
+_TRANSACTIONS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+_SLOW_COMMITS = (
+    """
+CREATE FUNCTION lazulite.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF current_setting('lazulite.waited', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
+        PERFORM set_config('lazulite.waited', pg_current_xact_id()::text, true);
+        PERFORM pg_sleep(SECONDS);
+    END IF;
+    RETURN NULL;
+END $$
+""",
+    """
+CREATE CONSTRAINT TRIGGER wait AFTER INSERT OR UPDATE ON lazulite.partitions DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION lazulite.wait()
+""",
+)
+"""Each transaction that changes a version row waits once before it commits, and holds its locks."""
 _COUNTER = re.compile(r"^lazulite_(\w+)_total (\S+)$", re.MULTILINE)
 
 
@@ -36,11 +53,15 @@ class Service(NamedTuple):
     server: Server
     store: Server
     metrics_port: int
+    database: str
+    """Its DSN."""
 
     def counters(self) -> dict[str, float]:
-        """Return the counters without labels, by name, summed over the processes."""
+        """Return the counters without labels, by name, summed over the processes; and the database's transactions."""
         with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as page:
-            return {name: float(value) for name, value in _COUNTER.findall(page.read().decode())}
+            found = {name: float(value) for name, value in _COUNTER.findall(page.read().decode())}
+        [[transactions]] = Postgres(self.database).execute(_TRANSACTIONS)
+        return found | {"transactions": float(transactions)}
 
     def cpu_seconds(self) -> tuple[float, float]:
         """Return the processor time of the processes so far, and that of the database."""
@@ -61,14 +82,17 @@ class Found(NamedTuple):
 
 
 @contextmanager
-def serving(postgres: PostgresServer, processes: int) -> Iterator[Service]:
-    """Run so many processes on a database of their own, which has the table."""
+def serving(postgres: PostgresServer, processes: int, commit_seconds: float) -> Iterator[Service]:
+    """Run so many processes on a database of their own, which has the table, and whose commits take so long."""
     port = free_port()
     options = ("--metrics-port", port, "--workers", processes)
-    with start(LAZULITE, *map(str, options), pin=False, engine=postgres.dsn(postgres.create_database())) as server:
+    dsn = postgres.dsn(postgres.create_database())
+    with start(LAZULITE, *map(str, options), pin=False, engine=dsn) as server:
         status, body = exchange(server.port, Catalogue(server.host, 0).create())
         assert status == 201, body
-        yield Service(server._replace(tree=True), Server(0, postgres.pid, tree=True), port)
+        for statement in _SLOW_COMMITS if commit_seconds else ():
+            Postgres(dsn).execute(statement.replace("SECONDS", str(commit_seconds)))
+        yield Service(server._replace(tree=True), Server(0, postgres.pid, tree=True), port, dsn)
 
 
 def measured(service: Service, connections: int, partitions: int, seconds: float, number: int) -> Found:
@@ -86,17 +110,21 @@ def measured(service: Service, connections: int, partitions: int, seconds: float
 
 def table(rounds: dict[int, list[Found]]) -> Iterator[str]:
     """Yield the lines of a table: a row for each count of processes, by its median rounds."""
-    yield "| processes | rows/s | × first | p99 ms | rows sent per row | forwarded | CPU µs per row | database's |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield (
+        "| processes | rows/s | × first | p99 ms | rows sent per row | forwarded | rows per transaction"
+        " | CPU µs per row | database's |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
     first = 0.0
     for processes, found in rounds.items():
         rate = median(each.per_second for each in found)
         first = first or rate
-        overtaken, forwarded = (median(each.counted[name] for each in found) for name in COUNTED)
+        overtaken, forwarded, transactions = (median(each.counted[name] for each in found) for name in COUNTED)
         p99_ms = median(each.p99_ms for each in found)
         shares = f"{rate / first:.2f} | {p99_ms:.0f} | {1 + overtaken:.2f} | {forwarded:.0%}"
         cpu = [median(times) for times in zip(*((each.cpu_us, each.store_cpu_us) for each in found), strict=True)]
-        yield f"| {processes} | {rate:,.0f} | {shares} | {cpu[0]:.0f} | {cpu[1]:.0f} |"
+        costs = f"{1 / transactions:.1f} | {cpu[0]:.0f} | {cpu[1]:.0f}"
+        yield f"| {processes} | {rate:,.0f} | {shares} | {costs} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -105,27 +133,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--processes", type=int, nargs="+", default=[2, 8], help="the counts that take turns")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--connections", type=int, default=256, help="of clients, whatever the count")
-    parser.add_argument("--commit-ms", type=float, default=10, help="the least time of a commit; at most 100")
+    parser.add_argument("--commit-ms", type=float, default=10, help="by which each commit is slower")
     parser.add_argument("--seconds", type=float, default=6, help="of each round")
+    parser.add_argument("--warm-seconds", type=float, default=4, help="of a first round that does not count")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args(arguments)
-    delay_us = str(int(args.commit_ms * 1000))
-    with (
-        PostgresServer.make(
-            max_connections="300", max_wal_size="8GB", commit_delay=delay_us, commit_siblings="0"
-        ) as postgres,
-        ExitStack() as stack,
-    ):
-        services = {count: stack.enter_context(serving(postgres, count)) for count in args.processes}
+    with PostgresServer.make(max_connections="300", max_wal_size="8GB") as postgres, ExitStack() as stack:
+        services = {
+            count: stack.enter_context(serving(postgres, count, args.commit_ms / 1000)) for count in args.processes
+        }
         rounds: dict[int, list[Found]] = {count: [] for count in services}
         for number in range(args.rounds + 1):
             for count, service in services.items():
-                seconds = args.seconds if number else 2.0  # The first one warms up.
+                seconds = args.seconds if number else args.warm_seconds
                 found = measured(service, args.connections, args.partitions, seconds, number)
                 if number:
                     rounds[count].append(found)
     print(f"{datetime.now(UTC):%Y-%m-%d}: {args.partitions} partitions, {args.connections} connections,", end=" ")
-    print(f"commits of {args.commit_ms:g} ms or more, {args.rounds} rounds of {args.seconds:g} s")
+    print(f"commits slower by {args.commit_ms:g} ms, {args.rounds} rounds of {args.seconds:g} s")
     print("\n".join(table(rounds)))
 
 

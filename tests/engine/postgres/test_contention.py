@@ -13,6 +13,9 @@ from lazulite.engine.postgres.partition_io import PartitionRead, PartitionState
 from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, execute
 from tests.engine.postgres.write_if import RejectedError, WriteIf
 
+STATEMENTS = 200
+"""Enough for a share to be that of the statements."""
+
 
 def insert(row: str) -> WriteIf:
     return WriteIf(row, b"x", Expect.ABSENT)
@@ -37,7 +40,7 @@ async def test_rows_that_were_overtaken_are_counted(open_engine: Open, scripts: 
     await behind.commit(1, "q", insert("r").commit())
     assert overtaken(behind) == 0
     await behind.commit(1, "p", insert("r").commit())
-    assert overtaken(behind) >= 1
+    assert overtaken(behind) == (2 if scripts else 3), "a script and the commit after it, or each try"
     assert overtaken(ahead) == 0
     assert await ahead.get(1, "p", "r") == b"x"
 
@@ -134,7 +137,7 @@ async def test_processes_overtake_each_other_no_more_once_they_bind_late(open_en
     before = sum(map(overtaken, engines))
     for engine in engines:
         contention = (await engine._ensure_started()).contention
-        for _ in range(10):
+        for _ in range(STATEMENTS):
             contention.note_overtaken((1, b"p"), 0)
         assert contention.binds_late((1, b"p"))
     await asyncio.gather(*(write(engine, number) for engine in engines for number in range(20, 40)))
@@ -160,33 +163,51 @@ P = (1, b"p")
 def test_a_partition_is_contended_for_some_time() -> None:
     time = Time()
     contention = Contention(time)
-    assert not contention.is_contended(P)
     contention.note_overtaken(P, 3)
+    assert not contention.is_contended(P), "a single statement was overtaken"
+    statements(contention, 1)
     assert contention.is_contended(P)
     assert not contention.is_contended((2, b"p"))
-    time.now += CONTENDED_SECONDS / 2
-    contention.note_overtaken(P, 4)
-    time.now += CONTENDED_SECONDS - 1
-    assert contention.is_contended(P)
-    time.now += 1
+    time.now += CONTENDED_SECONDS[0]
     assert not contention.is_contended(P)
-    assert contention.counters() == {"overtaken_rows_total": 7, "forwarded_rows_total": 0}
+    contention.note_overtaken(P, 4)
+    assert contention.is_contended(P), "it goes on"
+    assert contention.counters() == {"overtaken_rows_total": 7 + STATEMENTS, "forwarded_rows_total": 0}
 
 
-def statements(contention: Contention, overtaken: float, count: int = 200) -> None:
+@pytest.mark.parametrize(("seconds", "contended"), [(0.01, 5.0), (0.2, 20.0), (4.0, 60.0)])
+def test_the_longer_statements_take_the_longer_a_partition_is_contended(seconds: float, contended: float) -> None:
+    time = Time()
+    contention = Contention(time)
+    for _ in range(STATEMENTS):
+        contention.note_overtaken(P, 1, seconds)
+    time.now += contended - 0.5
+    assert contention.is_contended(P)
+    time.now += 0.5
+    assert not contention.is_contended(P)
+
+
+def statements(contention: Contention, overtaken: float, count: int = STATEMENTS) -> None:
     """Note statements, of which a share is overtaken, evenly."""
     for number in range(count):
         if int((number + 1) * overtaken) > int(number * overtaken):
             contention.note_overtaken(P, 1)
         else:
-            contention.note_written(P)
+            contention.note_written([P])
 
 
-@pytest.mark.parametrize(("share", "late"), [(0, False), (0.1, False), (0.2, False), (0.5, True), (1, True)])
-def test_commits_are_bound_late_where_many_statements_are_overtaken(share: float, late: bool) -> None:
+@pytest.mark.parametrize(("share", "many"), [(0, False), (0.05, False), (0.1, False), (0.5, True), (1, True)])
+def test_a_partition_is_contended_where_many_statements_are_overtaken(share: float, many: bool) -> None:
     contention = Contention(Time())
     statements(contention, share)
-    assert contention.binds_late(P) is late
+    assert (contention.binds_late(P), contention.is_contended(P)) == (many, many)
+
+
+def test_a_partition_that_is_overtaken_no_more_is_forgotten() -> None:
+    contention = Contention(Time())
+    contention.note_overtaken(P, 1)
+    statements(contention, 0)
+    assert not contention._overtaken
 
 
 def test_commits_are_bound_late_for_some_time() -> None:
@@ -197,7 +218,7 @@ def test_commits_are_bound_late_for_some_time() -> None:
     assert not contention.binds_late(P)
     statements(contention, 0, 10)
     assert not contention.binds_late(P)
-    statements(contention, 0.5, 10)
+    statements(contention, 0.5)
     assert contention.binds_late(P)
 
 
@@ -205,6 +226,5 @@ def test_what_is_remembered_is_bounded() -> None:
     contention = Contention(Time())
     for number in range(PARTITIONS_MAX + 1):
         contention.note_overtaken((number, b"p"), 1)
-    assert not contention.is_contended((0, b"p"))
-    assert contention.is_contended(P)
-    assert contention.is_contended((PARTITIONS_MAX, b"p"))
+    assert len(contention._overtaken) == PARTITIONS_MAX
+    assert (0, b"p") not in contention._overtaken

@@ -53,7 +53,8 @@ def peers_of(engine: PostgresEngine) -> Peers:
 
 def contend(engine: PostgresEngine, partition: bytes = b"p", space: int = 1) -> None:
     assert engine._components is not None
-    engine._components.contention.note_overtaken((space, partition), 0)
+    for _ in range(100):
+        engine._components.contention.note_overtaken((space, partition), 0)
 
 
 def point_to(engine: PostgresEngine, other: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:

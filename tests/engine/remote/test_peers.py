@@ -12,6 +12,7 @@ import pytest
 
 from lazulite.engine.commit import PUT, Commit, CommitProcedure, Decision
 from lazulite.engine.contract import EngineError, EngineUnavailableError, SpaceDroppedError
+from lazulite.engine.remote import messages
 from lazulite.engine.remote import peers as module
 from lazulite.engine.remote.channel import Channel
 from lazulite.engine.remote.codec import Codec, Encoding
@@ -235,6 +236,8 @@ async def test_a_process_that_leaves_answers_what_it_has_got(tmp_path: Path) -> 
         await until(lambda: len(other.committed) == 3)
         other.peers.leave()
         await until(lambda: not live(one))
+        one.to(other)._received((messages.PONG, 0))
+        assert not live(one), "an old ping was answered"
         with pytest.raises(DeclinedError):
             await one.put(other)
         other.goes_on.set()

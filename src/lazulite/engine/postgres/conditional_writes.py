@@ -21,7 +21,9 @@ wait for that lock, and could wait forever. With scripts, commits that must read
 `partition_commit`, which commits them together.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -96,9 +98,13 @@ class ConditionalWrites:
         if not rows:
             return outcomes
         versions = {row.pending.partition: row.timestamp for row in rows.values()}
+        began_s = time.monotonic()
         written = {record[0] for record in await self._pool.fetch(statement, *_arguments(base, versions, rows))}
         overtaken = {partition for partition, version in versions.items() if -version not in written}
-        self._note(versions, overtaken, [row.pending.partition for row in rows.values()])
+        self._contention.note_written(versions.keys() - overtaken)
+        sent = Counter(row.pending.partition for row in rows.values() if row.pending.partition in overtaken)
+        for partition, count in sent.items():
+            self._contention.note_overtaken(partition, count, time.monotonic() - began_s)
         for at, row in rows.items():
             partition = row.pending.partition
             row.pending.tries += 1
@@ -106,13 +112,6 @@ class ConditionalWrites:
             if partition not in overtaken or not retried:
                 outcomes[at] = row.decision if row.timestamp in written else None
         return outcomes
-
-    def _note(self, sent: Iterable[Partition], overtaken: Collection[Partition], rows: Sequence[Partition]) -> None:
-        for partition in sent:
-            if partition in overtaken:
-                self._contention.note_overtaken(partition, rows.count(partition))
-            else:
-                self._contention.note_written(partition)
 
 
 def _statement(precondition: Precondition) -> str:

@@ -231,14 +231,14 @@ class PartitionCommits:
         kept = self._kept.take(place, kept_key)
         tried = await self._commit_unread(place, commits, kept)
         if tried.outcomes is not None:
-            self._contention.note_written(place[:2])
+            self._contention.note_written([place[:2]])
             return tried.outcomes
         state = await self._io.read(PartitionRead(place, batch.row_keys()))
         if tried.rows and state.version > tried.version:
             self._contention.note_overtaken(place[:2], tried.rows)
         change, outcomes = self._decide_on(place, commits, state)
         if change is None or await self._io.apply(change):
-            self._contention.note_written(place[:2])
+            self._contention.note_written([place[:2]])
             if kept is None:
                 version = state.version if change is None else change.after
                 self._kept.keep(place, KeptRow(version, kept_key, state.rows.get(kept_key)))
