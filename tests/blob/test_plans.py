@@ -395,6 +395,9 @@ async def test_requests_that_come_again_have_plans(both: Both) -> None:
             await both.ask("HEAD", f"docs/{name}", "", {"if-match": both.etags[-1]}, credentials=credentials)
             await both.ask("PUT", f"docs/{name}", f"comp=block&blockid=MDA{number}", {}, b"x", credentials)
     assert +both.planned == {"PutBlob": 9, "GetBlob": 18, "GetBlobProperties": 9, "PutBlock": 9}
+    for number in range(5):
+        unplanned = {"x-odd": str(number)}
+        assert (await both.ask("GET", f"docs/folder/{number}.txt", "", unplanned)).body == b"%d" % number
 
 
 @pytest.mark.parametrize("credentials", ["blob", "policy", "none"])
