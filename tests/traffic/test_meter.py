@@ -1,5 +1,6 @@
 """The meter: sums are exact, times are right, and memory is bounded."""
 
+import random
 from collections import Counter
 
 import pytest
@@ -118,9 +119,9 @@ def test_a_clock_that_goes_back_loses_nothing(time: Time) -> None:
 
 
 def test_a_hot_range_is_divided_and_its_partition_is_named(time: Time) -> None:
-    meter = Meter(time)
-    for number in range(20_000):
-        meter.note(ORDERS, f"{number % 500:03d}", GET)
+    meter, chance = Meter(time), random.Random(1)
+    for _ in range(20_000):
+        meter.note(ORDERS, f"{chance.randrange(500):03d}", GET)
         time.now += 0.01
     ranges = known(meter).ranges
     assert len(ranges) > 50
@@ -159,6 +160,33 @@ def test_the_order_of_writes_is_known(time: Time) -> None:
         meter.note(ORDERS, f"-{99 - number:03d}", PUT)
     order = known(meter).order
     assert (order.written, order.above, order.below, order.falls) == (200, 100, 101, 100)
+
+
+def test_many_requests_are_sampled_and_few_are_not(time: Time) -> None:
+    meter = Meter(time)
+    for _ in range(5_000):
+        meter.sample(ORDERS, "p", GET)
+        time.now += 0.01
+    assert known(meter).totals[REQUESTS] == 5_000
+    for _ in range(400_000):
+        meter.sample(ORDERS, "p", GET)
+        time.now += 0.000_05
+    assert meter._period == pytest.approx(20, abs=2)
+    # Within six standard deviations, which chance exceeds once in a billion.
+    assert known(meter).totals[REQUESTS] == pytest.approx(405_000, abs=6 * (400_000 * 20) ** 0.5)
+    assert known(meter).totals[READ] == known(meter).totals[REQUESTS]
+    time.now += 100
+    for _ in range(100):
+        meter.sample(ORDERS, "p", GET)
+        time.now += 1
+    assert meter._period == 1
+
+
+def test_the_period_of_samples_is_bounded(time: Time) -> None:
+    meter = Meter(time)
+    for number in range(200_000):
+        meter.sample(ORDERS, str(number), GET)
+    assert meter._period == 64
 
 
 def test_a_refusal_is_counted(time: Time) -> None:

@@ -1,5 +1,7 @@
 """The commands that a server takes whatever it serves, for both sides; see `lazulite.control`."""
 
+from dataclasses import dataclass
+
 from lazulite.control.command import AccountArguments, Command, NoArguments
 
 CHECKPOINT = Command("checkpoint", NoArguments, seconds_max=None)
@@ -14,3 +16,18 @@ REMOVE_DATA = Command("account-remove-data", AccountArguments, seconds_max=None)
 
 STATUS = Command("status", NoArguments)
 """Has an item for each process of the server: see `app.status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficArguments:
+    """What `TRAFFIC` is asked about."""
+
+    name: str
+    """Of the table."""
+    account: str = ""
+    """Empty: the only one."""
+    service: str = "table"
+
+
+TRAFFIC = Command("traffic", TrafficArguments)
+"""Has the items of `traffic.codec` for one resource."""

@@ -8,6 +8,7 @@ import gc
 import os
 import re
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -16,15 +17,17 @@ from ipaddress import ip_address
 from typing import NamedTuple, Protocol, TypeAlias
 
 from lazulite.app.account_data import AccountData, caches_of
+from lazulite.app.commands import TRAFFIC
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
+from lazulite.app.traffic import traffic_of
 from lazulite.blob.service import BlobService
 from lazulite.engine.contract import Clock, Engine, EngineError, EngineUnavailableError
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.write_check import WriteCheck
 from lazulite.protocol.addressing import Addressing
-from lazulite.protocol.clock import system_clock
+from lazulite.protocol.clock import system_clock, unix_seconds
 from lazulite.protocol.errors import ServiceError, TlsOnPlainPortError
 from lazulite.protocol.message import Request, Service
 from lazulite.queue.service import QueueService
@@ -45,6 +48,7 @@ from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
 from lazulite.settings.bearer import BearerSettings
 from lazulite.settings.config import ConfigError, Settings
 from lazulite.table.service import TableService
+from lazulite.traffic.meter import Meter
 
 LINES_MAX = 16
 _SDK = re.compile(r"azsdk-[\w.-]*?(blob|queue|table)", re.IGNORECASE)
@@ -219,6 +223,9 @@ async def open_services(
         ConfigError: the keys of an issuer cannot be read.
     """
     check = WriteCheck(store.engine.check_writable, store.check_seconds)
+    seconds = time.time if clock is system_clock else lambda: unix_seconds(clock())
+    meter = Meter(seconds) if settings.meter else None
+    store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
         fetch_source = SourceFetcher(settings.copy_source_hosts).fetch if settings.copy_source_hosts else None
@@ -226,6 +233,7 @@ async def open_services(
         for name in (each for each in settings.services if each != WEB):
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
+            dependencies = replace(dependencies, meter=meter)
             misdirected = MisdirectedClients(name, report)
             made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note, begin_large=begin_large))
         caches = _invalidations(made.values())

@@ -177,3 +177,26 @@ def positive(number: type[int] | type[float]) -> Callable[[str], int | float]:
         return value
 
     return read
+
+
+_UNITS = {"m": 60, "h": 3600, "d": 86_400}
+_DAYS_MAX = 28
+_PICTURES = (".html", ".svg", ".json")
+
+
+def duration(text: str) -> float:
+    """Return a time such as `30m`, `6h` or `28d` in seconds."""
+    number, unit = text[:-1], text[-1:]
+    if unit in _UNITS and number.isascii() and number.isdecimal():
+        seconds = int(number[:9]) * _UNITS[unit]
+        if 0 < seconds <= _DAYS_MAX * _UNITS["d"]:
+            return seconds
+    raise ArgumentTypeError(f"{text!r} is not a time such as 30m, 6h or 28d, at most {_DAYS_MAX} days")
+
+
+def picture(text: str) -> Path:
+    """Return the path of a picture, whose ending is its format."""
+    path = Path(text)
+    if path.suffix not in _PICTURES:
+        raise ArgumentTypeError(f"{text!r} ends in none of {', '.join(_PICTURES)}")
+    return path

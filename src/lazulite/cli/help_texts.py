@@ -122,3 +122,10 @@ examples:
   lazulite copy --from data --to postgresql://lazulite@db1,db2/tables
   lazulite copy --from data --to /srv/tables --verify-only
 """
+
+HEAT_EXAMPLES = """\
+examples:
+  lazulite serve --meter
+  lazulite heat Orders --last 1h -o heat.html
+  lazulite heat Orders --account orders --findings
+"""

@@ -17,8 +17,11 @@ from lazulite.cli import address_flags, sas_flags, serve_flags
 from lazulite.cli.flag_types import (
     DEFAULT_LOCATION,
     database,
+    duration,
     entity_count,
     message_count,
+    picture,
+    positive,
     rehydrate_seconds,
     retention_days,
     store,
@@ -29,6 +32,7 @@ from lazulite.cli.help_texts import (
     COPY_EXAMPLES,
     DESCRIPTION,
     EXAMPLES,
+    HEAT_EXAMPLES,
     QUEUE_EXAMPLES,
     SAS_EXAMPLES,
     SERVE_EXAMPLES,
@@ -158,6 +162,7 @@ def build_parser() -> Parser:
     _add_store(commands)
     _add_upgrade(commands)
     _add_status(commands)
+    _add_heat(commands)
     return parser
 
 
@@ -365,6 +370,20 @@ def _add_store(commands: Commands) -> None:
 def _add_status(commands: Commands) -> None:
     parser = _command(commands, "status", "status", "print the processes of a running server")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each process")
+    _control_flags(parser)
+
+
+def _add_heat(commands: Commands) -> None:
+    text = "show which keys of a table are busy, of a server with --meter"
+    parser = _command(commands, "heat", "heat", text, HEAT_EXAMPLES)
+    parser.add_argument("table", metavar="NAME", help="table name")
+    parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
+    parser.add_argument("--last", type=duration, default=3600.0, metavar="TIME", help="such as 30m, 6h, 28d (1h)")
+    text = "write a picture to FILE, by its ending .html, .svg or .json (a summary is printed)"
+    parser.add_argument("-o", "--output", type=picture, metavar="FILE", help=text)
+    parser.add_argument("--findings", action="store_true", help="print what the traffic says about the keys")
+    text = "entities per second that a partition is good for, for findings (2000)"
+    parser.add_argument("--partition-target", type=positive(float), default=2000.0, metavar="N", help=text)
     _control_flags(parser)
 
 

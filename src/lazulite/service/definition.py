@@ -38,6 +38,7 @@ from lazulite.service.routing import (
     own_component,
     own_method,
 )
+from lazulite.traffic.meter import Meter
 
 if TYPE_CHECKING:
     # It needs the extra oidc.
@@ -63,6 +64,7 @@ class SharedFields(TypedDict):
     monotonic: Callable[[], float]
     random: Random
     limits: QueryLimits
+    meter: Meter | None
 
 
 BeginLarge: TypeAlias = Callable[[bool], Awaitable[None]]
@@ -101,6 +103,8 @@ class ServiceDependencies:
     schedule_fairly: Callable[[Operation], Operation] = lambda operation: operation
     """Schedules an operation that outlives its request."""
     begin_large: BeginLarge = begin_at_once
+    meter: Meter | None = None
+    """Counts the traffic of resources; None: it is not counted."""
     cache_ttl_seconds: float | None = None
     """How long rows are cached; None: until they change, as each change goes through `ServiceContext.invalidations`."""
 
@@ -134,6 +138,7 @@ class ServiceDependencies:
             monotonic=self.monotonic,
             random=self.random,
             limits=self.limits,
+            meter=self.meter,
         )
 
 

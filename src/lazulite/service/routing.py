@@ -28,6 +28,7 @@ from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAcces
 from lazulite.records.spaces import DELEGATIONS, SERVICE_PROPERTIES
 from lazulite.service.properties import PropertiesStore
 from lazulite.service.signed_identifiers import format_time
+from lazulite.traffic.meter import Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class ServiceContext:
     """Seconds, never stepping back."""
     random: Random
     limits: QueryLimits
+    meter: Meter | None = None
+    """Counts the traffic of resources; None: it is not counted."""
 
     def time(self) -> str:
         """Return the time now as errors carry it."""

@@ -74,6 +74,8 @@ class Settings:
     page_seconds: float = 5.0
     """The time limit for one page of a query, in seconds."""
     limits: Limits = field(default_factory=Limits)
+    meter: bool = False
+    """Whether the traffic of resources is counted."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """The port of the Prometheus metrics; 0: any free port; None: no metrics."""
@@ -145,6 +147,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         debug_file=args.debug,
         page_seconds=args.page_seconds,
         limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
+        meter=args.meter,
         metrics_host=args.metrics_host or "127.0.0.1",
         metrics_port=args.metrics_port,
         trace_exporters=trace_exporters_from(environ),

@@ -13,6 +13,7 @@ from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.json_pattern import PatternCache
 from lazulite.table.resource import Resource
 from lazulite.table.versions import odata_version
+from lazulite.traffic.meter import Resource as MeteredResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,11 @@ class Context(CatalogContext[Table]):
 def make_context(dependencies: ServiceDependencies) -> Context:
     """Return the context of the Table service."""
     return Context(**dependencies.shared("table"), catalog=Catalog(dependencies.engine, dependencies.ttl))
+
+
+def metered_table(call: "Call") -> MeteredResource:
+    """Return the addressed table, as the meter names it: its name has the same letters for all requests."""
+    return MeteredResource(call.account, "table", call.resource.table.lower())
 
 
 @dataclass(slots=True)

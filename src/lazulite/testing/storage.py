@@ -206,13 +206,16 @@ def _stored(account: ServedAccount) -> StoredAccount:
 
 
 @contextmanager
-def server(location: Path | str | None = None, *, clock: Callable[[], datetime] | None = None) -> Iterator[Storage]:
+def server(
+    location: Path | str | None = None, *, clock: Callable[[], datetime] | None = None, meter: bool = False
+) -> Iterator[Storage]:
     """Serve tables, queues and blobs on free ports of 127.0.0.1 inside the block, from a thread of its own.
 
     Args:
         location: the directory of the store, as of `lazulite serve --location`; None keeps everything in memory.
         clock: returns the server's time, with a time zone; it is called in the server's thread. None for the
             machine's. Shared Key requests that are dated more than 15 minutes off are rejected, as ever.
+        meter: whether the traffic of tables is counted, as by `lazulite serve --meter`.
 
     Raises:
         ConfigError, AccountsError, EngineError: there is no store to be served at the location.
@@ -222,6 +225,7 @@ def server(location: Path | str | None = None, *, clock: Callable[[], datetime] 
         accounts={DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT},
         accept_clock_jump=True,
         limits=_LIMITS,
+        meter=meter,
     )
     started: Future[tuple[Storage, Callable[[], None]]] = Future()
     ticks = system_clock if clock is None else _ticks_of(clock)

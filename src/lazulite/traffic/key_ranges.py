@@ -1,12 +1,13 @@
 """The key ranges of one resource: how its traffic is spread over its keys, and over time.
 
 Invariants: the ranges are contiguous, and the first one begins at the empty key. A boundary is a key that a request
-had, at most `KEY_CHARACTERS_MAX` characters of it. Dividing, merging and joining ranges changes no sum over them. The
-past of a range that is divided is assumed to have been spread evenly.
+had, or the text right after it, by at most `KEY_CHARACTERS_MAX` characters of the key. Dividing, merging and joining
+ranges changes no sum over them. The past of a range that is divided is assumed to have been spread as its samples are.
 """
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Sequence
 
 from lazulite.engine.ordinal import ordinal
 from lazulite.traffic.counters import MINUTES, WIDTH, Counts, History
@@ -15,6 +16,8 @@ KEY_CHARACTERS_MAX = 64
 """What is kept of a key."""
 SAMPLES_MAX = 8
 """The keys that are kept of one range."""
+_GOLDEN = 0.618_034
+"""Distances between samples vary by this part, so that they fall in step with no rhythm of requests."""
 
 
 class KeyRange:
@@ -24,7 +27,7 @@ class KeyRange:
         start: its first key.
     """
 
-    __slots__ = ("_history", "_minute", "_open", "_unsampled", "load", "samples", "start")
+    __slots__ = ("_history", "_minute", "_open", "_phase", "_unsampled", "load", "samples", "start")
 
     def __init__(self, start: str) -> None:
         self.start = start
@@ -36,7 +39,7 @@ class KeyRange:
         self._minute = 0
         self._open = [0.0] * WIDTH
         """What it took in that minute, which is not in the history yet."""
-        self._unsampled = 0.0
+        self._unsampled = self._phase = 0.0
 
     @property
     def history(self) -> History:
@@ -68,16 +71,23 @@ class KeyRange:
                 here[index] += count
         self.load += load
         self._unsampled += load
-        if self._unsampled >= distance:
-            count, self._unsampled = divmod(self._unsampled, distance)
+        if self._unsampled >= distance * (0.5 + self._phase):
+            count = max(1, self._unsampled // distance)
+            self._unsampled = 0.0
+            self._phase = (self._phase + _GOLDEN) % 1
             self.samples.extend([key[:KEY_CHARACTERS_MAX]] * min(int(count), SAMPLES_MAX))
 
     def median(self) -> str | None:
-        """Return the key at which half of its load is above; None if its samples are of one partition."""
+        """Return the key at which half of its load is above, or what sets its only partition apart; None without load.
+
+        The partition is set apart by two boundaries: the key itself, and the text right after it.
+        """
         ordered = sorted(self.samples, key=ordinal)
-        lowest = max(ordered[0], self.start, key=ordinal) if ordered else ""
+        if not ordered:
+            return None
+        lowest = max(ordered[0], self.start, key=ordinal)
         above = (key for key in ordered[len(ordered) // 2 :] if ordinal(key) > ordinal(lowest))
-        return next(above, None)
+        return next(above, f"{lowest}\0" if lowest == self.start else lowest)
 
 
 class KeyRanges:
@@ -88,6 +98,14 @@ class KeyRanges:
     def __init__(self) -> None:
         self.ranges = [KeyRange("")]
         self._starts = [b""]
+
+    @classmethod
+    def of(cls, ranges: Sequence[KeyRange]) -> "KeyRanges":
+        """Return ranges that are given in their order, the first with the empty key."""
+        made = cls()
+        made.ranges = list(ranges)
+        made._starts = [ordinal(each.start) for each in ranges]
+        return made
 
     def __len__(self) -> int:
         return len(self.ranges)
@@ -108,18 +126,19 @@ class KeyRanges:
         return self.ranges[low : max(high, low + 1)]
 
     def divide(self, key: str) -> None:
-        """Divide the range of a key at it. Each part has half of its past. Without effect at a start."""
+        """Divide the range of a key at it. Its past goes to both parts as its samples do. Without effect at a start."""
         start = ordinal(key)
         index = bisect_right(self._starts, start) - 1
         if self._starts[index] == start:
             return
         lower, upper = self.ranges[index], KeyRange(key)
-        upper.history.merge(lower.history, 0.5)
-        lower.history.scale(0.5)
-        lower.load = upper.load = lower.load / 2
         samples = list(lower.samples)
         lower.samples = deque((each for each in samples if ordinal(each) < start), SAMPLES_MAX)
         upper.samples = deque((each for each in samples if ordinal(each) >= start), SAMPLES_MAX)
+        share = len(upper.samples) / len(samples) if samples else 0.5
+        upper.history.merge(lower.history, share)
+        lower.history.scale(1 - share)
+        upper.load, lower.load = lower.load * share, lower.load * (1 - share)
         self.ranges.insert(index + 1, upper)
         insort(self._starts, start)
 

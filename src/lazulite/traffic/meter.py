@@ -1,7 +1,7 @@
 """The meter of a process: counts the traffic of all resources, in bounded memory.
 
-A request is noted in a few dictionary operations. What was noted is counted at most a second later, or when
-`PENDING_MAX` keys have been noted: per partition by `HeavyHitters`, and per key range by `KeyRanges`.
+What is noted is counted at most a second later, or when `PENDING_MAX` keys have been noted: per partition by
+`HeavyHitters`, and per key range by `KeyRanges`. Of many requests of single entities, a sample is noted.
 
 Older traffic counts less where ranges and partitions are compared: half after `HALF_LIFE_SECONDS`. To that end newer
 traffic is given a weight that doubles in this time. The cells of the histories have plain sums.
@@ -15,6 +15,7 @@ of accounts, tables and partitions.
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from math import exp2
+from random import random
 from typing import Final, NamedTuple, TypeAlias
 
 from lazulite.engine.ordinal import ordinal
@@ -29,6 +30,10 @@ PARTITIONS_OF_RESOURCE_MAX: Final = 1_000
 PARTITIONS_OF_RESOURCE_MIN: Final = 8
 CELLS_MAX: Final = 240_000
 PENDING_MAX: Final = 1_024
+SAMPLES_PER_SECOND: Final = 1_000
+"""The requests of single entities a second up to which each is counted. Beyond, one of `period` is, chosen at random,
+and counts for them all: a count of N then has a standard deviation of about the root of N times `period`."""
+PERIOD_MAX: Final = 64
 FLUSH_SECONDS: Final = 1.0
 BALANCE_SECONDS: Final = 10.0
 FLUSHES_MAX: Final = 16
@@ -81,6 +86,14 @@ class WriteOrder:
             else:
                 self.falls += weight
             self._last = key
+
+    def join(self, other: "WriteOrder") -> None:
+        """Add the order that another process saw, of the same weights."""
+        if other.written:
+            self.highest = max(self.highest, other.highest, key=ordinal)
+            self.lowest = min(self.lowest, other.lowest, key=ordinal) if self.written else other.lowest
+        for name in ("written", "above", "below", "rises", "falls"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def scale(self, share: float) -> None:
         """Multiply all weights."""
@@ -176,11 +189,31 @@ class Meter:
         self._clock = clock
         self._pending: dict[Resource, dict[Keys, list[float]]] = {}
         self._pending_count = self._flushes = 0
+        self._period, self._skip, self._sampled = 1, 0, 0
+        """One request of how many is counted, how many are passed over first, and how many there were."""
         self._queries: dict[tuple[Resource, str], QueryCount] = {}
         self._resources: dict[Resource, ResourceTraffic] = {}
         self._noted = self._balanced = self._zero = clock()
         self.forgotten = [0.0] * WIDTH
         """The traffic of resources that were forgotten."""
+
+    def sample(self, resource: Resource, key: str, counts: Counts) -> None:
+        """Count a request of one entity, or not: see `SAMPLES_PER_SECOND`.
+
+        Args:
+            resource: what it was about.
+            key: of its partition.
+            counts: what it took.
+        """
+        if self._skip:
+            self._skip -= 1
+            return
+        period = self._period
+        if period > 1:
+            self._skip = int(random() * (2 * period - 1))  # noqa: S311 - a sample is no secret
+            counts = [count * period for count in counts]
+        self._sampled += period
+        self.note(resource, key, counts)
 
     def note(self, resource: Resource, keys: Keys, counts: Counts) -> None:
         """Count a request.
@@ -190,8 +223,11 @@ class Meter:
             keys: the partition, or those that a scan covered.
             counts: what it took.
         """
-        now = self._clock()
-        if not 0 <= now - self._noted < FLUSH_SECONDS or self._pending_count >= PENDING_MAX:
+        elapsed = self._clock() - self._noted
+        if not 0 <= elapsed < FLUSH_SECONDS or self._pending_count >= PENDING_MAX:
+            rate = self._sampled / max(elapsed, 1e-3)
+            self._period = max(1, min(PERIOD_MAX, round(rate / SAMPLES_PER_SECOND)))
+            self._sampled = 0
             self.flush()
         pending = self._pending.get(resource)
         if pending is None:

@@ -29,7 +29,7 @@ from lazulite.protocol.multipart import (
 from lazulite.protocol.steps import Steps
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.batch.inner_calls import ValidatedHeads, inner_call
-from lazulite.table.call import Call
+from lazulite.table.call import Call, metered_table
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.model.row import etag_of
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual, respond
@@ -180,6 +180,9 @@ def _check_membership(
 async def _commit(first: Call, writes: Sequence[EntityWrite]) -> int:
     try:
         table = await first.context.catalog.require_table(first.account, first.resource.table)
+        if first.context.meter is not None:
+            counts = (0, 0, len(writes), sum(len(write.encoded) for write in writes), 0, 1, 0)
+            first.context.meter.note(metered_table(first), writes[0].partition_key, counts)
         return await first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))
     except SpaceDroppedError:
         raise WriteRejectedError(0, ServiceError("TableNotFound")) from None

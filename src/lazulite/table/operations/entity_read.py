@@ -11,7 +11,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.service.routing import Keys, PreparedOperation
-from lazulite.table.call import Call
+from lazulite.table.call import Call, metered_table
 from lazulite.table.credentials import TableScope
 from lazulite.table.model.property_reader import SEARCHED_MAX, decoded_row_reader, property_reader
 from lazulite.table.model.row import LARGE_BYTES, stored_etag
@@ -26,6 +26,8 @@ from lazulite.table.responses import POINT_TIMING, entity_opening, page_answer, 
 from lazulite.table.versions import require_odata
 
 _POINT = "point"
+_LAST = "\uffff"
+"""A text that no key is above."""
 
 _EVERYTHING = KeyRange(("", ""), None)
 
@@ -54,7 +56,7 @@ class EntityRead(PreparedOperation):
         ServiceError: 400, 403 or 415.
     """
 
-    __slots__ = ("_account", "_call", "_lasts", "_opening", "_table", "_writer")
+    __slots__ = ("_account", "_call", "_lasts", "_meter", "_metered", "_opening", "_table", "_writer")
 
     def __init__(self, call: Call) -> None:
         resource = call.resource
@@ -63,6 +65,7 @@ class EntityRead(PreparedOperation):
         self._call = call
         self._account = call.account
         self._table = resource.table
+        self._meter, self._metered = call.context.meter, metered_table(call)
         self._writer = selecting_writer(call, wanted)
         self._opening = entity_opening(call, wanted)
         self._lasts = not ("$select" in call.parameters or call.has_key_range) and wanted.writer_lasts
@@ -85,8 +88,8 @@ class EntityRead(PreparedOperation):
             return self._read(request, keys)
         seconds = monotonic() - started
         if value is not None and len(value) > LARGE_BYTES:
-            return self._respond_in_steps(request, value, seconds)
-        return self._respond_with(request, value, seconds)
+            return self._respond_in_steps(request, keys, value, seconds)
+        return self._respond_with(request, keys, value, seconds)
 
     @property
     def has_templates(self) -> bool:
@@ -108,7 +111,7 @@ class EntityRead(PreparedOperation):
         value = context.engine.get_now(table.space, partition, row)
         if value is UNKNOWN or value is None or len(value) > LARGE_BYTES:
             return Miss.OPERATION
-        return Answer(200, self._opening_of(value, monotonic() - started), self._writer.entity(value))
+        return Answer(200, self._opening_of(value, monotonic() - started), self._body(partition, value))
 
     async def _read(self, request: Request, keys: Keys) -> Response:
         context = self._call.context
@@ -117,10 +120,17 @@ class EntityRead(PreparedOperation):
         value = await context.engine.get(table.space, *keys)
         seconds = context.monotonic() - started
         if value is not None and len(value) > LARGE_BYTES:
-            return await self._respond_in_steps(request, value, seconds)
-        return self._respond_with(request, value, seconds)
+            return await self._respond_in_steps(request, keys, value, seconds)
+        return self._respond_with(request, keys, value, seconds)
 
-    def _respond_with(self, request: Request, value: bytes | None, seconds: float) -> Response:
+    def _body(self, partition: str, value: bytes | None) -> bytes:
+        """Return the body with a row, empty without one. All reads of small rows pass here, and are counted here."""
+        body = b"" if value is None else self._writer.entity(value)
+        if self._meter is not None:
+            self._meter.sample(self._metered, partition, (1, 0, 0, 0, len(body), 1, 0))
+        return body
+
+    def _respond_with(self, request: Request, keys: Keys, value: bytes | None, seconds: float) -> Response:
         """Return the response with a row, which was read in so many seconds.
 
         Raises:
@@ -128,15 +138,18 @@ class EntityRead(PreparedOperation):
         """
         record = request.record
         record.query_class, record.rows_scanned, record.rows_returned = _POINT, 1, int(value is not None)
+        body = self._body(keys[0], value)
         if value is None:
             raise ServiceError("ResourceNotFound")
-        return Response(200, [], self._writer.entity(value), opening=self._opening_of(value, seconds))
+        return Response(200, [], body, opening=self._opening_of(value, seconds))
 
-    async def _respond_in_steps(self, request: Request, value: bytes, seconds: float) -> Response:
+    async def _respond_in_steps(self, request: Request, keys: Keys, value: bytes, seconds: float) -> Response:
         record = request.record
         record.query_class, record.rows_scanned, record.rows_returned = _POINT, 1, 1
         opening = self._opening_of(value, seconds)
         body = await self._call.time_slice().run(self._writer.entity_steps(value))
+        if self._meter is not None:
+            self._meter.sample(self._metered, keys[0], (1, 0, 0, 0, len(body), 1, 0))
         return Response(200, [], body, opening=opening)
 
     def _opening_of(self, value: bytes, seconds: float) -> str:
@@ -193,8 +206,25 @@ async def query_entities(call: Call) -> Response:
     request = PageRequest(table.space, within, predicate, writer.item, writer.item_steps, top, call.deadline)
     started = call.context.monotonic()
     page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
-    headers = _headers(call, page, query_class(tree), call.context.monotonic() - started)
+    name = query_class(tree)
+    headers = _headers(call, page, name, call.context.monotonic() - started)
+    meter = call.context.meter
+    if meter is not None:
+        metered = metered_table(call)
+        meter.note(metered, _covered(within, page), (0, page.scanned, 0, 0, page.items_bytes, 1, 0))
+        meter.note_query(metered, name, page.scanned, len(page.items))
     return page_answer(call, wanted, writer.feed(empty=not page.items), page, headers)
+
+
+def _covered(ranges: Sequence[KeyRange], page: Page) -> str | tuple[str, str]:
+    """Return the partition that a page read, or the first and the last one that it may have read."""
+    if not ranges:
+        return ""
+    first = ranges[0].lower[0]
+    end = page.next or ranges[-1].upper
+    if end is None:
+        return first, _LAST
+    return first if end[0] == first or end == (f"{first}\0", "") else (first, end[0])
 
 
 def _predicate(rest: Node) -> Callable[[bytes], bool]:

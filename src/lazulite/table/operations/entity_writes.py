@@ -15,7 +15,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import Steps, finish
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.service.routing import Keys, PreparedOperation
-from lazulite.table.call import Call
+from lazulite.table.call import Call, metered_table
 from lazulite.table.etag_condition import is_condition, read_condition, reject_conditions, require_condition
 from lazulite.table.model.entity import MALFORMED, EncodedEntity
 from lazulite.table.model.row import assemble, encode_keys, etag_of, stored_etag
@@ -62,7 +62,7 @@ class ValidatedWrite:
         patterns: of the bodies of its table.
     """
 
-    __slots__ = ("_insert_response", "call", "condition", "kind", "opening", "patterns", "reader")
+    __slots__ = ("_insert_response", "_metered", "call", "condition", "kind", "opening", "patterns", "reader")
 
     def __init__(self, call: Call, kind: Write) -> None:
         """Validate the head.
@@ -79,6 +79,20 @@ class ValidatedWrite:
         self.reader = None if kind.deletes else call.reader()
         self.opening = "" if kind is INSERT else no_content_opening(call)
         self.patterns = call.context.patterns.of(call.account, call.resource.table)
+        meter = call.context.meter
+        self._metered = None if meter is None else (meter, metered_table(call))
+
+    def note(self, write: EntityWrite, body_bytes: int) -> None:
+        """Count a write that goes to the store, given the bytes of its body."""
+        if self._metered is not None:
+            meter, table = self._metered
+            meter.sample(table, write.partition_key, (0, 0, 1, body_bytes, 0, 1, 0))
+
+    def note_echo(self, write: EntityWrite, response: Response) -> None:
+        """Count the entity that a response holds."""
+        if self._metered is not None:
+            meter, table = self._metered
+            meter.sample(table, write.partition_key, (0, 0, 0, 0, len(response.body), 0, 0))
 
     def condition_of(self, request: Request) -> str | None:
         """Return the condition that a request's If-Match states.
@@ -243,10 +257,12 @@ class SingleWrite(PreparedOperation):
             write = await call.time_slice().run(prepare(validated, request.body, keys, condition))
         catalog, account, name = call.context.catalog, self._account, self._table
         table = catalog.cached(account, name) or await catalog.require_table(account, name)
+        validated.note(write, len(request.body))  # What is rejected now costs the store as much.
         timestamp = await call.context.engine.commit(table.space, write.partition_key, apply_one(write))
         response = ready_response(validated, write, timestamp)
         if response is None:
             response = await call.time_slice().run(respond(validated, write, timestamp))
+            validated.note_echo(write, response)
         return response
 
 
@@ -287,6 +303,7 @@ class RepeatedWrite:
         if timestamp is UNKNOWN:
             return Miss.OPERATION
         pending.timestamp = timestamp
+        validated.note(write, len(body))
         return None
 
 
@@ -310,6 +327,7 @@ class PendingWrite:
         response = ready_response(self._validated, self._write, self.timestamp)
         if response is None:
             response = finish(respond(self._validated, self._write, self.timestamp))
+            self._validated.note_echo(self._write, response)
         self._later.answer(Answer(response.status, response.opening, response.body))
 
     def set_exception(self, exception: BaseException) -> None:

@@ -1,0 +1,103 @@
+"""`lazulite heat`: what requests of a running server look like, with workers and without."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from azure.data.tables import TableServiceClient
+
+from lazulite.app.commands import TRAFFIC, TrafficArguments
+from lazulite.control.command import ControlError
+from lazulite.testing import Account, Storage
+from lazulite.testing import server as storage_server
+
+from .test_serve import lazulite, rejected, serving
+from .test_serve_workers import BOTH
+
+
+def work(connection_string: str) -> None:
+    """Insert 50 entities by themselves and 50 in batches, read each of the first 50, and query them all."""
+    with TableServiceClient.from_connection_string(connection_string) as service:
+        table = service.create_table("Orders")
+        for number in range(50):
+            table.create_entity({"PartitionKey": f"p{number % 10}", "RowKey": str(number), "Text": "x" * 100})
+        for batch in range(5):
+            rows = [{"PartitionKey": "batch", "RowKey": f"{batch}-{row}"} for row in range(10)]
+            table.submit_transaction([("create", row) for row in rows])
+        for number in range(50):
+            table.get_entity(f"p{number % 10}", str(number))
+        assert len(list(table.list_entities())) == 100
+        assert len(list(table.query_entities("PartitionKey eq 'p1' and Text eq 'none'"))) == 0
+
+
+def totals(storage: Storage, account: Account) -> dict[str, float]:
+    head, *_ = storage.control.stream(TRAFFIC, TrafficArguments("Orders", account.name))
+    assert isinstance(head, dict)
+    names = ("read", "scanned", "written", "bytes_in", "bytes_out", "requests", "refused")
+    return dict(zip(names, head["totals"], strict=True))
+
+
+def test_requests_are_counted() -> None:
+    with storage_server(meter=True) as storage:
+        account = storage.account()
+        work(account.connection_string)
+        found = totals(storage, account)
+        assert (found["read"], found["written"], found["refused"]) == (50, 100, 0)
+        assert found["scanned"] == 100 + 5
+        assert found["requests"] == 50 + 5 + 50 + 1 + 1
+        assert found["bytes_in"] > 50 * 100
+        assert found["bytes_out"] > 50 * 100 * 2
+        with pytest.raises(ControlError, match="there are several accounts"):
+            list(storage.control.stream(TRAFFIC, TrafficArguments("Orders")))
+        with pytest.raises(ControlError, match="there is no account other"):
+            list(storage.control.stream(TRAFFIC, TrafficArguments("Orders", "other")))
+        with pytest.raises(ControlError, match="table Other of account"):
+            list(storage.control.stream(TRAFFIC, TrafficArguments("Other", account.name)))
+
+
+def test_a_server_without_a_meter_says_so(tmp_path: Path) -> None:
+    with storage_server(tmp_path):
+        assert "start it with --meter" in lazulite("heat", "Orders", "-l", str(tmp_path)).stderr
+
+
+def test_a_picture_of_a_location(tmp_path: Path) -> None:
+    location = tmp_path / "data"
+    with storage_server(location, meter=True) as storage:
+        work(storage.connection_string)
+        here = ("heat", "orders", "-l", str(location), "--account", "devstoreaccount1")
+        for ending in ("html", "svg", "json"):
+            path = tmp_path / f"heat.{ending}"
+            done = lazulite(*here, "--last", "30m", "-o", str(path))
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        assert "batch" in (tmp_path / "heat.html").read_text()
+        drawn = json.loads((tmp_path / "heat.json").read_text())
+        writes = sum(map(sum, drawn["writes"])) * drawn["seconds"]
+        assert writes == pytest.approx(100, rel=1e-4)
+        assert "50 read, 105 scanned, 100 written" in lazulite(*here).stdout
+        assert "partition 'batch': " in lazulite(*here).stdout
+        assert lazulite(*here, "--findings").stdout == "no findings\n"
+
+
+def test_workers_are_added(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", *BOTH, "--silent", "--meter") as server:
+        work(server.lines[1])
+        (line, *_) = lazulite("heat", "Orders", "-l", str(tmp_path / "data")).stdout.splitlines()
+        assert line.startswith("Orders: 50 read, 105 scanned, 100 written, ")
+        assert server.stop()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--last", "1w"), "such as 30m"),
+        (("--last", "29d"), "at most 28 days"),
+        (("--last", "m"), "such as 30m"),
+        (("-o", "heat.png"), "ends in none of"),
+        (("--partition-target", "0"), "above 0"),
+    ],
+)
+def test_wrong_flags(flags: tuple[str, ...], message: str) -> None:
+    assert message in rejected(2, "heat", "Orders", *flags)
