@@ -42,7 +42,7 @@ from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 
 ROOT = Path(__file__).parents[1]
-SECONDS_MAX = 120
+SECONDS_MAX = 900
 DOCUMENTED_METRICS_PORT = 9464
 SHELL = frozenset({"", "sh", "bash"})
 RUN = SHELL | {"python"}

@@ -25,7 +25,7 @@ from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 from tests.postgres.engine_under_test import DATABASE, Store, in_process, store_at
 
-SECONDS_MAX = 60
+SECONDS_MAX = 300
 """For a start, and for an end."""
 FREE_PORTS = tuple(word for service in SERVICES for word in (f"--{service}-port", "0"))
 """Flags by which each service has any free port."""

@@ -27,7 +27,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 (BUILD,) = PROJECT["build-system"]["requires"]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src")
 OPTIONAL = {"asyncpg", "cryptography", "jwt", "opentelemetry", "prometheus_client"}
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 300
 
 
 class Installed(NamedTuple):

@@ -1,4 +1,4 @@
-"""The headers that describe a blob: the lines of usual blobs are those that any blob has."""
+"""The headers that describe a blob: a usual blob has the lines of any blob."""
 
 from hypothesis import given
 from hypothesis import strategies as st
