@@ -130,8 +130,9 @@ def assemble(ticks: int, keys: str, properties: str | bytes) -> bytes:
 @lru_cache(maxsize=64)
 def _system_parts(ticks: int) -> tuple[bytes, str]:
     """Return the bytes before the keys and the text after them; all rows of a commit have the same."""
-    etag = f'"odata.etag":{quote(etag_of(ticks))},'
-    return _VERSION + ticks.to_bytes(8, "big") + etag.encode("ascii"), f',"Timestamp":"{format_datetime(ticks)}"'
+    etag = etag_of(ticks)  # As the response has it, too.
+    text = etag.split("'")[1].replace("%3A", ":")
+    return _VERSION + ticks.to_bytes(8, "big") + f'"odata.etag":{quote(etag)},'.encode(), f',"Timestamp":"{text}"'
 
 
 def ticks_of(value: bytes) -> int:
