@@ -7,14 +7,16 @@ from random import Random
 
 import pytest
 
-from lazulite.engine.contract import EngineError
+from lazulite.engine.commit import put_rows
+from lazulite.engine.contract import EngineError, EngineUnavailableError
+from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue import messages as messages_module
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import Messages
 from lazulite.queue.model.expirations import Expirations
 from lazulite.queue.model.shard import Shard
 
-from .world import World, opened
+from .world import TTL, World, opened, receipt
 
 
 def shard_of(world: World) -> Shard:
@@ -199,3 +201,106 @@ async def test_a_put_is_found_although_time_passes_in_it() -> None:
         for _ in range(3):
             put = await messages.put(world.queue, b"a", 0, 1)
             assert [message.id for message in await messages.get(world.queue, 1, 1)] == [put.id]
+
+
+class Outcome:
+    """What a commit that joined its group came to."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.failure: BaseException | None = None
+
+    def set_result(self, _: object) -> None:
+        self.ended.set()
+
+    def set_exception(self, exception: BaseException) -> None:
+        self.failure = exception
+        self.ended.set()
+
+
+async def test_a_put_that_joined_at_once_is_found_once_it_is_acknowledged() -> None:
+    reached, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        reached.set()
+        release.wait()
+
+    async with opened(alone=True, failpoints={"before_sync": hold}) as world:
+        release.set()
+        await world.put(ttl=1)  # It schedules the shard.
+        world.advance(1)
+        assert await world.get() == []
+        release.clear()
+        reached.clear()
+        outcome = Outcome()
+        put = world.messages.put_now(world.queue, b"a", 0, TTL, outcome)
+        await asyncio.to_thread(reached.wait)
+        world.advance(5)
+        assert await world.get() == []
+        release.set()
+        await outcome.ended.wait()
+        assert [message.id for message in await world.get()] == [put and put.id]
+        assert shard_of(world).is_idle
+
+
+async def test_what_cannot_join_at_once_changes_nothing() -> None:
+    async with opened(alone=True) as world:
+        assert world.messages.put_now(world.queue, b"a", 0, TTL, Outcome()) is None, "the shard is not known"
+        first = await world.put("first")
+        world.advance(0.001)
+        second = await world.put("second")
+        assert world.messages.put_now(world.queue, b"a", 0, 1, Outcome()) is None, "the shard is not scheduled"
+        assert world.messages.get_now(world.queue, 1, 30, Outcome()) is None, "nothing was read ahead"
+        assert not world.messages.delete_now(world.queue, first.id, receipt(first), Outcome()), "the place is not known"
+        assert await world.texts() == ["first"]
+        assert world.messages.get_now(world.queue, 2, 30, Outcome()) is None, "there are fewer"
+        await world.engine.commit(world.queue.space, "00", put_rows({second.row: None}))
+        third = await world.put("third")
+        assert world.messages.get_now(world.queue, 1, 30, Outcome()) is None, "the message has gone"
+        assert shard_of(world).is_idle
+        assert await world.texts() == ["third"]
+        assert await world.delete(third._replace(changes=1, visible=world.now + 30 * TICKS_PER_SECOND))
+        assert world.messages._known(world.queue).is_idle
+
+
+async def test_messages_that_are_put_back_are_handed_out_next() -> None:
+    async with opened(alone=True) as world:
+        for text in "abcd":
+            await world.put(text)
+            world.advance(0.001)
+        assert await world.texts() == ["a"]
+        ahead = world.messages._known(world.queue).ahead
+        held_bytes = world.messages._read_ahead.held_bytes
+        ahead.put_back(ahead.take_now(2))
+        assert world.messages._read_ahead.held_bytes == held_bytes
+        outcome = Outcome()
+        claimed = world.messages.get_now(world.queue, 2, 30, outcome)
+        assert claimed is not None
+        assert [message.text for message in claimed] == [b"b", b"c"]
+        await outcome.ended.wait()
+        assert ahead.is_idle
+        deleted = Outcome()
+        assert world.messages.delete_now(world.queue, claimed[0].id, receipt(claimed[0]), deleted)
+        await deleted.ended.wait()
+        assert await world.count() == 3
+
+
+async def test_a_claim_that_joined_at_once_and_failed_is_released() -> None:
+    broken = False
+
+    def fail() -> None:
+        if broken:
+            raise OSError("broken")
+
+    async with opened(alone=True, failpoints={"before_sync": fail}) as world:
+        for text in "ab":
+            await world.put(text)
+            world.advance(0.001)
+        assert await world.texts() == ["a"]
+        broken, outcome = True, Outcome()
+        assert world.messages.get_now(world.queue, 1, 30, outcome) is not None
+        await outcome.ended.wait()
+        assert isinstance(outcome.failure, EngineUnavailableError)
+        assert world.messages._known(world.queue).is_idle
+        assert not world.messages._alone
+        broken = False

@@ -13,7 +13,7 @@ from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.message import Request
 from lazulite.queue import limits
 from lazulite.queue.catalog import Queue
-from lazulite.queue.messages import _MESSAGE_BYTES, ReadAheadBudget
+from lazulite.queue.lookahead import _MESSAGE_BYTES, ReadAheadBudget
 from lazulite.queue.model.message import Message, id_of
 from lazulite.queue.payload import write_got, write_peeked, write_queues
 from tests.fuzz.queue_world import QueueWorld

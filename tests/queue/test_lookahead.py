@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from lazulite.protocol.clock import LAST_TICK
-from lazulite.queue.messages import LookAhead
+from lazulite.queue.lookahead import LookAhead
 from lazulite.queue.model.message import Message, MessageId, id_of
 from lazulite.queue.model.shard import Head, Shard
 

@@ -9,7 +9,8 @@ import pytest
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
-from lazulite.queue.messages import QUEUES_MAX, ROWS_MAX, Messages
+from lazulite.queue.lookahead import ROWS_MAX
+from lazulite.queue.messages import QUEUES_MAX, Messages
 from lazulite.queue.model.expirations import SLOT_TICKS
 from lazulite.queue.model.message import Message
 from lazulite.queue.model.shard import EXPIRED_MAX, close_shard

@@ -8,7 +8,7 @@ import pytest
 from lazulite.engine.contract import KeyRange, SpaceDroppedError
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Catalog
-from lazulite.queue.messages import OVERDUE_TICKS
+from lazulite.queue.lookahead import OVERDUE_TICKS
 from lazulite.queue.processes import ALIVE_TICKS, FORGET_TICKS, PROCESSES_SPACE, Processes
 from lazulite.records.catalog import marker_of
 from lazulite.records.spaces import PROCESSES, QUEUES

@@ -17,7 +17,8 @@ from lazulite.engine.rocksdb.database import Failpoints
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
-from lazulite.queue.messages import Homes, Messages, everywhere
+from lazulite.queue.lookahead import Homes, everywhere
+from lazulite.queue.messages import Messages
 from lazulite.queue.model.message import Message, Receipt
 from tests.postgres.engine_under_test import on_database
 from tests.postgres.server import empty_database

@@ -79,6 +79,8 @@ class Answer(NamedTuple):
     status: int
     opening: str
     body: bytes = b""
+    rows: int | None = None
+    """The rows that were read and returned, for logs; None: as many as the request had that the template is made of."""
 
 
 class PendingAnswer(Protocol):

@@ -10,7 +10,8 @@ from lazulite.protocol.clock import steady, until_9999
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
 from lazulite.queue.catalog import Catalog, Queue
-from lazulite.queue.messages import MESSAGES, Messages, everywhere
+from lazulite.queue.lookahead import everywhere
+from lazulite.queue.messages import MESSAGES, Messages
 from lazulite.queue.payload import read_text
 from lazulite.queue.processes import Processes
 from lazulite.queue.resource import Resource
@@ -32,6 +33,8 @@ class Context(CatalogContext[Queue]):
     messages: Messages
     processes: Processes | None = None
     """The processes of a database; None with a location, which one process has."""
+    alone: bool = False
+    """Whether no other process changes messages, so that `messages` has methods that do not wait."""
 
     def procedures(self) -> Mapping[str, Procedure]:
         """See `ServiceContext`."""
@@ -64,6 +67,7 @@ def make_context(dependencies: ServiceDependencies) -> Context:
             MESSAGES, lambda: Messages(engine, present, random, alone=processes is None, homes=homes)
         ),
         processes=processes,
+        alone=processes is None and dependencies.primary is None,
     )
 
 

@@ -11,8 +11,11 @@ from lazulite.protocol.query_string import percent_decode
 from lazulite.protocol.resource_names import check_resource_name
 
 _MESSAGES = "messages"
-USUAL_PATH = re.compile(r"((?:/[A-Za-z0-9-]++){1,3}/messages)/([0-9A-Fa-f-]{36})")
+_USUAL = r"(?:/[A-Za-z0-9-]++){1,3}/messages)/([0-9A-Fa-f-]{36})"
+USUAL_PATH = re.compile(f"({_USUAL}")
 """The whole path of a message, as every SDK writes it: a `ServiceDefinition.keyed_path`."""
+USUAL_START = re.compile(rf"([A-Z]{{3,6}} {_USUAL}\?popreceipt=([A-Za-z0-9%]{{28,60}}+)(?=[& ])".encode())
+"""The start of a head with that path, and with a pop receipt: one of `ServiceDefinition.keyed_starts`."""
 
 
 class Kind(StrEnum):

@@ -11,7 +11,7 @@ from lazulite.queue.model.expirations import EXPIRATIONS_SPACE
 from lazulite.queue.model.message import EXPIRES, VISIBLE, read_index, read_message
 from lazulite.queue.model.moves import STATE_ROW, read_state
 from lazulite.queue.processes import PROCESSES_SPACE
-from lazulite.queue.resource import USUAL_PATH, Resource, resource_of
+from lazulite.queue.resource import USUAL_PATH, USUAL_START, Resource, resource_of
 from lazulite.queue.routes import ROUTES, component
 from lazulite.records.spaces import QUEUES, CatalogFormat, ReportNouns, Space
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
@@ -66,6 +66,7 @@ QUEUE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     make_call=Call,
     component=component,
     keyed_path=USUAL_PATH,
+    keyed_starts=(USUAL_START,),
     spaces=(QUEUES_SPACE, EXPIRATIONS_SPACE, PROCESSES_SPACE),
     dropped_code="QueueNotFound",
     maintain_seconds=5,

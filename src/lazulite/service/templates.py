@@ -195,5 +195,5 @@ class PlanTemplate:
         lines = self._common.lines(request_id, client_id, self._version, self._clock())
         if self.watcher is not None:
             self.watcher.answered(values, answer)
-        status, opening, body = answer
+        status, opening, body, _ = answer
         return f"{_STATUS_LINES[status]}{opening}{lines}Content-Length: {len(body)}\r\n\r\n".encode("latin-1")

@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Callable, Container, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from lazulite.engine.commit import Commit, Decision, Values, put_rows
-from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
+from lazulite.engine.contract import UNKNOWN, Clock, Engine, EngineError, KeyRange
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.model.expirations import SLOT_TICKS, Expirations, slot_of
 from lazulite.queue.model.message import (
@@ -353,16 +353,7 @@ class Shard:
             MessagesGoneError, BarrierError: see there; the barrier is known now.
             SpaceDroppedError: the queue was deleted or cleared.
         """
-        moving = MoveMessages(moves)
-        state = self._state
-        if state is not None:
-            now = self._present()
-            behind = now - BARRIER_TICKS
-            if behind > state.barrier + BARRIER_TICKS:
-                self._raise_floor(state, min(now, moving.lowest))
-                moving.barrier, moving.floor = behind, self._floor
-            elif moving.lifetime > state.lifetime:  # By the present lifetime, rows below the floor have expired.
-                self._raise_floor(state, min(now, moving.lowest))
+        moving = self._prepare(moves)
         while True:
             try:
                 after = await self._commit(moving)
@@ -379,6 +370,45 @@ class Shard:
             else:
                 self._learn_of(moving, after)
                 return moving.places
+
+    def commit_now(self, moves: Sequence[Move], waiter: "CommitWaiter") -> bool:
+        """Have moves join the open commit group, if all that decides on them is known, and nothing speaks against them.
+
+        Return whether they did; if not, nothing was changed. The waiter learns the outcome.
+        """
+        if not self._alone or self._state is None:
+            return False
+        moving = self._prepare(moves)
+        self._in_flight[moving] = moving.lowest
+        joined = _JoinedCommit(self, moving, waiter)
+        after = self._engine.commit_now(self._space, self._partition, moving.commit(), joined)
+        if after is UNKNOWN:
+            del self._in_flight[moving]
+            return False
+        joined.after = after
+        return True
+
+    def end(self, moving: MoveMessages, after: ShardState | None) -> None:
+        """Take in that a commit has ended, given the state after it; None: its outcome is unknown."""
+        if after is None:
+            self._doubt()
+        else:
+            self._learn_of(moving, after)
+        del self._in_flight[moving]
+
+    def _prepare(self, moves: Sequence[Move]) -> MoveMessages:
+        """Return moves as they are committed, and raise the floor."""
+        moving = MoveMessages(moves)
+        state = self._state
+        if state is not None:
+            now = self._present()
+            behind = now - BARRIER_TICKS
+            if behind > state.barrier + BARRIER_TICKS:
+                self._raise_floor(state, min(now, moving.lowest))
+                moving.barrier, moving.floor = behind, self._floor
+            elif moving.lifetime > state.lifetime:  # By the present lifetime, rows below the floor have expired.
+                self._raise_floor(state, min(now, moving.lowest))
+        return moving
 
     async def _commit(self, moving: MoveMessages) -> ShardState:
         """Commit. A shard that is alone keeps the floor below the rows until their outcome is known."""
@@ -455,6 +485,44 @@ class Shard:
     def forget_sweep(self) -> None:
         """Forget what a sweep has counted."""
         self._unswept = SweepBacklog()
+
+
+class CommitWaiter(Protocol):
+    """Waits for the outcome of a commit. Neither method may raise."""
+
+    def set_result(self, places: Sequence[MessagePosition | None], /) -> None:
+        """Note that it is durable, and where each message is afterwards."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Note that it may not be."""
+        ...
+
+
+class _JoinedCommit:
+    """A commit that has joined a commit group. Implements `Waiter`."""
+
+    __slots__ = ("_moving", "_shard", "_waiter", "after")
+
+    def __init__(self, shard: Shard, moving: MoveMessages, waiter: CommitWaiter) -> None:
+        self._shard = shard
+        self._moving = moving
+        self._waiter = waiter
+        self.after: ShardState | None = None
+
+    def done(self) -> bool:
+        """See `Waiter`."""
+        return False
+
+    def set_result(self, _: None) -> None:
+        """See `Waiter`."""
+        self._shard.end(self._moving, self.after)
+        self._waiter.set_result(self._moving.places)
+
+    def set_exception(self, exception: BaseException) -> None:
+        """See `Waiter`."""
+        self._shard.end(self._moving, None)
+        self._waiter.set_exception(exception)
 
 
 async def close_shard(engine: Engine, space: int, number: int) -> None:

@@ -4,15 +4,18 @@ Parameters are checked before the queue is looked up, and the form of a pop rece
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.query_string import percent_decode
 from lazulite.protocol.steps import finish
+from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.queue import limits
 from lazulite.queue.call import Call
-from lazulite.queue.model.message import MessageId, Receipt, SentReceipt, read_id, read_receipt, write_receipt
+from lazulite.queue.model.message import Message, MessageId, Receipt, SentReceipt, read_id, read_receipt, write_receipt
 from lazulite.queue.payload import usual_text, write_got, write_peeked, write_put
 from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE, PUT_CONTENT_SINCE
 from lazulite.service.parameters import invalid, read_number, require
@@ -85,6 +88,31 @@ def receipt_of(text: str) -> SentReceipt:
         raise invalid("popreceipt", text, "Invalid pop receipt format") from None
 
 
+class _Joined:
+    """An operation that has joined a commit group. Implements `CommitWaiter`.
+
+    Args:
+        later: gets the answer once the operation is durable.
+
+    Attributes:
+        answer: makes it.
+    """
+
+    __slots__ = ("_later", "answer")
+    answer: Callable[[], Answer]
+
+    def __init__(self, later: PendingAnswer) -> None:
+        self._later = later
+
+    def set_result(self, _: object) -> None:
+        """See `CommitWaiter`."""
+        self._later.answer(self.answer())
+
+    def set_exception(self, exception: BaseException) -> None:
+        """See `CommitWaiter`."""
+        self._later.fail(exception)
+
+
 class PutMessage(PreparedOperation):
     """Adds messages."""
 
@@ -102,9 +130,17 @@ class PutMessage(PreparedOperation):
             text = await call.read_text(request.body)
         delay, ttl = self._delay_and_ttl or self._read_parameters()  # The text is checked before the parameters.
         message = await call.with_queue(lambda queue: call.context.messages.put(queue, text, delay, ttl))
-        if call.version < PUT_CONTENT_SINCE:
-            return Response(201)
-        return Response(201, [], write_put(message), opening=_XML)
+        answer = _answer_to_put(message, call.version)
+        return Response(answer.status, [], answer.body, opening=answer.opening)
+
+    @property
+    def has_templates(self) -> bool:
+        """See `PreparedOperation`."""
+        return self._call.context.alone
+
+    def repeated(self, _: Sequence[str]) -> "RepeatedPut | None":
+        """See `PreparedOperation`: of a request that has succeeded, the parameters are good."""
+        return None if self._delay_and_ttl is None else RepeatedPut(self._call, *self._delay_and_ttl)
 
     def _read_parameters(self) -> tuple[int, int | None]:
         """Return delay and time to live. Raises `ServiceError`, 400."""
@@ -113,6 +149,42 @@ class PutMessage(PreparedOperation):
         check_delay(parameters, delay, ttl)
         self._delay_and_ttl = delay, ttl
         return delay, ttl
+
+
+def _answer_to_put(message: Message, version: str) -> Answer:
+    return Answer(201, "") if version < PUT_CONTENT_SINCE else Answer(201, _XML, write_put(message))
+
+
+class RepeatedPut:
+    """A put, for templates. Implements `RepeatedOperation`.
+
+    Args:
+        call: of a request that has succeeded.
+        delay: seconds.
+        ttl: seconds; None: the messages never expire.
+    """
+
+    __slots__ = ("_account", "_catalog", "_delay", "_messages", "_queue", "_ttl", "_version")
+    waits = True
+
+    def __init__(self, call: Call, delay: int, ttl: int | None) -> None:
+        self._catalog, self._messages = call.context.catalog, call.context.messages
+        self._account, self._queue, self._version = call.account, call.resource.queue, call.version
+        self._delay, self._ttl = delay, ttl
+
+    def answer(self, _: HeadValues, body: bytes, later: PendingAnswer | None) -> Miss | None:
+        """See `RepeatedOperation`."""
+        text = usual_text(body, self._version)
+        queue = self._catalog.cached(self._account, self._queue)
+        if text is None or queue is None:
+            return Miss.OPERATION
+        assert later is not None, "it waits"
+        joined = _Joined(later)
+        message = self._messages.put_now(queue, text, self._delay, self._ttl, joined)
+        if message is None:
+            return Miss.OPERATION
+        joined.answer = partial(_answer_to_put, message, self._version)
+        return None
 
 
 class GetMessages(PreparedOperation):
@@ -133,6 +205,50 @@ class GetMessages(PreparedOperation):
         parts = write_got(messages, call.version)
         body = b"".join(finish(parts)) if len(messages) <= _FEW else await call.write(parts)
         return Response(200, [], body, opening=_XML_UNCACHED)
+
+    @property
+    def has_templates(self) -> bool:
+        """See `PreparedOperation`: of few messages, which are written in one step."""
+        return self._call.context.alone and self._count <= _FEW
+
+    def repeated(self, _: Sequence[str]) -> "RepeatedGet":
+        """See `PreparedOperation`."""
+        return RepeatedGet(self._call, self._count, self._timeout)
+
+
+class RepeatedGet:
+    """A get, for templates. Implements `RepeatedOperation`.
+
+    Args:
+        call: of a request that has succeeded.
+        count: of the messages.
+        timeout: the messages become invisible for so many seconds.
+    """
+
+    __slots__ = ("_account", "_catalog", "_count", "_messages", "_queue", "_timeout", "_version")
+    waits = True
+
+    def __init__(self, call: Call, count: int, timeout: int) -> None:
+        self._catalog, self._messages = call.context.catalog, call.context.messages
+        self._account, self._queue, self._version = call.account, call.resource.queue, call.version
+        self._count, self._timeout = count, timeout
+
+    def answer(self, _: HeadValues, __: bytes, later: PendingAnswer | None) -> Miss | None:
+        """See `RepeatedOperation`."""
+        queue = self._catalog.cached(self._account, self._queue)
+        assert later is not None, "it waits"
+        if queue is None:
+            return Miss.OPERATION
+        joined = _Joined(later)
+        claimed = self._messages.get_now(queue, self._count, self._timeout, joined)
+        if claimed is None:
+            return Miss.OPERATION
+        joined.answer = partial(_answer_to_get, claimed, self._version)
+        return None
+
+
+def _answer_to_get(claimed: Sequence[Message], version: str) -> Answer:
+    return Answer(200, _XML_UNCACHED, b"".join(finish(write_got(claimed, version))), len(claimed))
 
 
 async def peek_messages(call: Call) -> Response:
@@ -182,10 +298,20 @@ class UpdateMessage(PreparedOperation):
 class DeleteMessage(PreparedOperation):
     """Deletes a message by its latest pop receipt."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_has_templates")
 
     def __init__(self, call: Call) -> None:
         self._call = call
+        self._has_templates = call.context.alone and "authorization" not in call.request.headers
+
+    @property
+    def has_templates(self) -> bool:
+        """See `PreparedOperation`: a signature covers the receipt as it is decoded."""
+        return self._has_templates
+
+    def repeated(self, names: Sequence[str]) -> "RepeatedDelete | None":
+        """See `PreparedOperation`."""
+        return RepeatedDelete(self._call) if names[:2] == (KEY, KEY) else None
 
     async def respond(self, _: Request, keys: Keys) -> Response:
         """See `PreparedOperation`."""
@@ -195,6 +321,40 @@ class DeleteMessage(PreparedOperation):
         if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt)):
             raise ServiceError("MessageNotFound")
         return Response(204)
+
+
+class RepeatedDelete:
+    """A delete, for templates. Implements `RepeatedOperation`.
+
+    Args:
+        call: of a request that has succeeded.
+    """
+
+    __slots__ = ("_account", "_catalog", "_messages", "_queue")
+    waits = True
+
+    def __init__(self, call: Call) -> None:
+        self._catalog, self._messages = call.context.catalog, call.context.messages
+        self._account, self._queue = call.account, call.resource.queue
+
+    def answer(self, values: HeadValues, _: bytes, later: PendingAnswer | None) -> Miss | None:
+        """See `RepeatedOperation`."""
+        queue = self._catalog.cached(self._account, self._queue)
+        try:
+            message = read_id(values[0].decode("ascii"))
+            sent = read_receipt(percent_decode(values[1].decode("ascii")))
+        except (ServiceError, ValueError):
+            return Miss.OPERATION
+        assert later is not None, "it waits"
+        joined = _Joined(later)
+        if queue is None or not self._messages.delete_now(queue, message, sent.of(message), joined):
+            return Miss.OPERATION
+        joined.answer = _answer_to_delete
+        return None
+
+
+def _answer_to_delete() -> Answer:
+    return Answer(204, "")
 
 
 def _require_receipt(keys: Keys) -> None:

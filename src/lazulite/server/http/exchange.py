@@ -292,7 +292,10 @@ def send_answer(
         outbound.write(head, body)
     server.scheduler.note_short_request()
     if server.logs:
-        request = Request(template.method, "", client=connection.client, id=request_id, record=template.record)
+        record = template.record
+        if answer.rows is not None:
+            record = replace(record, rows_scanned=answer.rows, rows_returned=answer.rows)
+        request = Request(template.method, "", client=connection.client, id=request_id, record=record)
         elapsed_ms = (server.clock() - began_s) * 1000
         exchange = Exchange(request, Response(answer.status), elapsed_ms, body_bytes, len(head) + len(body))
         for log in server.logs:
