@@ -127,6 +127,10 @@ class Side:
             for reply in replies:
                 workload.check(*reply)
             times.append(seconds)
+        if clients:
+            templates = clients[0].connection.server.templates
+            outcomes = {} if templates is None else {name: count for name, count in templates.outcomes.items() if count}
+            print(f"{case.workload.name}: templates {outcomes}", file=sys.stderr)
         for client in clients:
             client.connection.connection_lost(None)
         return sorted(times[rounds // _WARM_SHARE :])[rounds // 10] / workload.connections / workload.units * 1e6
@@ -167,6 +171,7 @@ def _turn(checkout: Path, only: str, rounds: int) -> dict[str, float]:
     done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr.decode())
+    print(done.stderr.decode(), file=sys.stderr, end="")
     found: dict[str, float] = json.loads(done.stdout)
     return found
 

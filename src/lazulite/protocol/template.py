@@ -42,7 +42,7 @@ KEY = "key"
 BARRED: Final = frozenset({"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"})
 """Fields with which a head has no template: of a proxy's, a middleware makes another request."""
 
-_END = b"\r\n\r\n"
+END_OF_HEAD: Final = b"\r\n\r\n"
 _MARK = re.compile(r"\0(\d+)\0")
 _PLAIN = re.compile(rb"(?:[!-~](?:[ -~]*[!-~])?)?")
 
@@ -225,11 +225,6 @@ def _values(varying: frozenset[str]) -> re.Pattern[bytes]:
 @lru_cache(maxsize=1024)
 def _layout(lengths: tuple[int, ...]) -> Layout:
     return Struct("".join(f"{length}s" for length in lengths)).unpack
-
-
-def end_of_head(data: bytes) -> int:
-    """Return where a head ends; 3 if it does not."""
-    return data.find(_END) + len(_END)
 
 
 # Signatures.

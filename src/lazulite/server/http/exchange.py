@@ -24,7 +24,7 @@ from http import HTTPStatus
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window, response_of
-from lazulite.protocol.template import Answer, HeadValues, Miss, Template, end_of_head
+from lazulite.protocol.template import END_OF_HEAD, Answer, HeadValues, Miss, Template
 from lazulite.server.admission.scheduler import SLICE_SECONDS, run_metered, schedule_fairly
 from lazulite.server.http.connection_parts import ConnectionParts
 from lazulite.server.http.outbound import body_of, content_of, encode_head, send_windows
@@ -328,7 +328,7 @@ class TemplateExchange:
         connection, template, data = self._connection, self._template, self._data
         request = connection.new_request(template.method)
         request.authenticated, request.record = True, template.record
-        body_bytes = len(data) - end_of_head(data)
+        body_bytes = len(data) - data.index(END_OF_HEAD) - len(END_OF_HEAD)
         self._pending = connection.running = pending = PendingRequest(request, length=body_bytes, served=True)
         pending.head, pending.received_bytes, pending.complete = data, body_bytes, True
         connection.inbound.parser.message_count += 1

@@ -8,11 +8,12 @@ Invariants:
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from lazulite.protocol.lru_cache import LruCache
 from lazulite.protocol.message import Request
 from lazulite.protocol.template import (
+    END_OF_HEAD,
     Constants,
     HeadValues,
     Layout,
@@ -20,7 +21,6 @@ from lazulite.protocol.template import (
     StartPattern,
     Template,
     cut,
-    end_of_head,
 )
 
 TEMPLATES_MAX = 4096
@@ -39,16 +39,10 @@ _LEARNED = frozenset({Miss.UNKNOWN, Miss.BUSY, Miss.CREDENTIALS})
 
 HIT = "hit"
 
+Found: TypeAlias = tuple[Template, HeadValues, bytes]
+"""A template, and what it answers: the values of a head, and the body."""
 Key: TypeAlias = tuple[str, bytes, Constants]
 """Scheme, start, constants of the tail."""
-
-
-class Found(NamedTuple):
-    """A template, and what it answers."""
-
-    template: Template
-    values: HeadValues
-    body: bytes
 
 
 class TemplateCache:
@@ -96,14 +90,15 @@ class TemplateCache:
             start = pattern.match(data)
             if start is None:
                 continue
-            at, end = start.end(), end_of_head(data)
-            tail = data[at:end]
-            for layout in self._layouts.get(len(tail)) or ():
-                parts = layout(tail)
-                key = (scheme, start[1], parts[::2])
+            at = start.end()
+            end = data.find(END_OF_HEAD, at) + len(END_OF_HEAD)
+            first, *keys = start.groups()
+            for layout in self._layouts.get(end - at) or ():
+                parts = layout(data[at:end])
+                key = (scheme, first, parts[::2])
                 template = self._young.get(key) or self._from_old(key)
                 if template is not None:
-                    return Found(template, start.groups()[1:] + parts[1::2], data[end:])
+                    return template, (*keys, *parts[1::2]), data[end:]
         return None
 
     def learn(self, head: bytes, request: Request, missed: Miss) -> None:
