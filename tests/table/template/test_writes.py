@@ -30,6 +30,10 @@ def insert(side: Side, row: str, **fields: str) -> bytes:
     return side.head("POST", "orders", None, body, {"Prefer": "return-no-content", **fields})
 
 
+def etag_of(response: bytes) -> str:
+    return next(line[6:] for line in response.decode().split("\r\n") if line.startswith("ETag: "))
+
+
 async def warm_insert(side: Side, **fields: str) -> bytes:
     for number in range(3):
         await side.send(insert(side, f"w{number}", **fields))
@@ -44,6 +48,12 @@ async def test_an_insert_is_durable_and_tells_where(side: Side) -> None:
     assert status(response) == 204
     assert b"Location: http://h/acct/orders(PartitionKey='p',RowKey='w3')\r\n" in response
     assert b'"A":5' in await side.send(side.head(path=ENTITY.replace("'r'", "'w3'")))
+
+
+async def test_timestamps_grow_while_the_clock_stands_still(side: Side) -> None:
+    await warm_insert(side)
+    etags = [etag_of(await side.send(insert(side, f"e{number}"))) for number in range(4)]
+    assert sorted(set(etags)) == etags
 
 
 async def test_an_insert_with_an_echo(side: Side) -> None:
@@ -176,10 +186,12 @@ async def test_a_store_that_fails_gets_503_and_a_request_that_takes_too_long_500
         return RocksEngine.open(None, clock, failpoints={"before_sync": _as_store(fail)})
 
     side = await Side(open_engine=open_engine).prepare()
-    await warm_insert(side)
+    fields = {"x-ms-client-request-id": "mine", "Accept": JSON}
+    await warm_insert(side, **fields)
     failing = True
     hits = side.templates.hits
-    response = await side.send(insert(side, "lost", Accept=JSON))
+    response = await side.send(insert(side, "lost", **fields))
+    assert b"x-ms-client-request-id: mine\r\n" in response
     assert (status(response), side.templates.hits) == (503, hits + 1)
     assert b'"code":"ServerBusy"' in response
     assert "InsertEntity" in side.log.lines[-1]
