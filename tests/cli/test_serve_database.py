@@ -21,6 +21,7 @@ from azure.core.exceptions import AzureError
 from azure.data.tables import TableServiceClient
 
 from lazulite.app import clock as app_clock
+from lazulite.auth.accounts.account import LAST_REMOVED
 from lazulite.cli import main
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.settings.config import DEVELOPMENT_OFF
@@ -139,7 +140,7 @@ def test_an_account_is_removed_with_its_data(dsn: str) -> None:
         again = lazulite("account", "add", "orders", "--engine", dsn).stdout
         wait(lambda: lists(again, server) == [])
         assert lazulite("account", "list", "--engine", dsn).stdout == "orders\n"
-        assert server.stop() == (0, "")
+        assert server.stop() == (0, f"lazulite: {LAST_REMOVED}\n")
 
 
 def test_workers_are_not_reported_the_password_in_sight(dsn: str) -> None:

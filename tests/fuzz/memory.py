@@ -95,6 +95,8 @@ class MemoryEngine:
         self._check_open()
         return self._rows.get(encode_key(space, partition, row))
 
+    reads_now, commits_now = True, False
+
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         return UNKNOWN if self._closed else self._rows.get(encode_key(space, partition, row))
 

@@ -121,6 +121,14 @@ class BreakingEngine:
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         return await self._inner.get(space, partition, row)
 
+    @property
+    def reads_now(self) -> bool:
+        return self._inner.reads_now
+
+    @property
+    def commits_now(self) -> bool:
+        return self._inner.commits_now
+
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         return self._inner.get_now(space, partition, row)
 

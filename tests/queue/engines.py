@@ -34,6 +34,16 @@ class CountingEngine:
         self.calls["get"] += 1
         return await self._engine.get(space, partition, row)
 
+    @property
+    def reads_now(self) -> bool:
+        """See `Engine`."""
+        return self._engine.reads_now
+
+    @property
+    def commits_now(self) -> bool:
+        """See `Engine`."""
+        return self._engine.commits_now
+
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         """See `Engine`."""
         return self._engine.get_now(space, partition, row)

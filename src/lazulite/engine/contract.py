@@ -130,6 +130,16 @@ class Waiter(Protocol):
 class Engine(Protocol):
     """A row store. Every method except `get_now` and `commit_now` may raise `EngineUnavailableError`."""
 
+    @property
+    def reads_now(self) -> bool:
+        """Return whether `get_now` may return a row, so that callers prepare for it."""
+        ...
+
+    @property
+    def commits_now(self) -> bool:
+        """Return whether `commit_now` may commit, likewise."""
+        ...
+
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """Return one row's value, or None if there is no such row."""
         ...

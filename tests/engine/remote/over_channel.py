@@ -115,6 +115,12 @@ class EngineOverChannel:
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         return await (await self.joined()).get(space, partition, row)
 
+    commits_now = False
+
+    @property
+    def reads_now(self) -> bool:
+        return self._remote is not None and self._remote.reads_now
+
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         return UNKNOWN if self._remote is None else self._remote.get_now(space, partition, row)
 

@@ -89,8 +89,9 @@ class BlobOperation(PreparedOperation):
 
     @property
     def has_templates(self) -> bool:
-        """See `PreparedOperation`: reads, and writes that can be begun."""
-        return self._call.method in _READS or self.form.begin is not None
+        """See `PreparedOperation`: reads, and writes that can be begun, unless rows are a round trip away."""
+        engine = self._call.context.engine
+        return engine.reads_now if self._call.method in _READS else engine.commits_now and self.form.begin is not None
 
     def repeated(self, names: Sequence[str]) -> "RepeatedBlobOperation | None":
         """See `PreparedOperation`."""

@@ -170,6 +170,8 @@ class PostgresEngine:
 
     # --- reading
 
+    reads_now = commits_now = False
+
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """Return one row's value, see `Engine.get`."""
         self._check_open()

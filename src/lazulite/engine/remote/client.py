@@ -76,6 +76,13 @@ class RemoteEngine:
 
     # --- the engine
 
+    commits_now = False
+
+    @property
+    def reads_now(self) -> bool:
+        """See `Engine.reads_now`: there is a replica."""
+        return self._replica is not None
+
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """See `Engine.get`."""
         found = self.get_now(space, partition, row)

@@ -190,6 +190,8 @@ class RocksEngine:
             return None
         return database.get(encode_key(space, partition, row))
 
+    reads_now = commits_now = True
+
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         """Return one row's value, or `UNKNOWN`, see `Engine.get_now`."""
         key = encode_key(space, partition, row)

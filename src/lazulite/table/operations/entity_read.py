@@ -93,8 +93,8 @@ class EntityRead(PreparedOperation):
 
     @property
     def has_templates(self) -> bool:
-        """See `PreparedOperation`."""
-        return True
+        """See `PreparedOperation`: not where rows are a round trip away."""
+        return self._call.context.engine.reads_now
 
     def repeated(self, names: Sequence[str]) -> "RepeatedRead | None":
         """See `PreparedOperation`."""

@@ -241,8 +241,8 @@ class SingleWrite(PreparedOperation):
 
     @property
     def has_templates(self) -> bool:
-        """See `PreparedOperation`."""
-        return True
+        """See `PreparedOperation`: not where rows are a round trip away."""
+        return self._call.context.engine.commits_now
 
     def repeated(self, names: Sequence[str]) -> "RepeatedWrite":
         """See `PreparedOperation`."""
