@@ -8,8 +8,8 @@ from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.message import Service
 from lazulite.server.middleware.host_guard import HostGuard
 from lazulite.table.model.row import LARGE_BYTES
-from tests.table.plan.test_mutations import CORS
-from tests.table.plan.world import ENTITY, JSON, NAME
+from tests.table.plan.test_mutations import CORS, LETTERS, POLICY
+from tests.table.plan.world import ENTITY, HEAD, JSON, NAME
 
 from .side import Side
 
@@ -89,7 +89,21 @@ async def test_a_rotated_key_is_rejected(side: Side, query: str | None) -> None:
     assert await missed(side, head, "credentials") == 404
 
 
-async def test_a_token_with_a_stored_policy_or_an_address_has_no_template(side: Side) -> None:
+@pytest.mark.parametrize(("policy", "times"), [(POLICY, {"start": "", "expiry": ""}), (LETTERS, {})])
+async def test_a_revoked_policy_is_followed(side: Side, policy: bytes, times: dict[str, str]) -> None:
+    async def set_policy(document: bytes) -> None:
+        signed = side.world.shared_key("PUT", f"/{NAME}/orders", HEAD, "comp=acl")
+        assert (await side.world.ask("PUT", "orders", "comp=acl", document, signed)).status == 204
+
+    await set_policy(policy)
+    head = side.head(query=side.world.table_sas(permission="", policy_id="one", **times))
+    for _ in range(4):
+        assert status(await side.send(head)) == 200
+    await set_policy(b"")
+    assert status(await side.send(head)) == 403
+
+
+async def test_a_token_for_an_address_or_a_scheme_has_no_template(side: Side) -> None:
     world = side.world
     for query in (world.sas(ip="192.0.2.7"), world.sas("r", protocol="https")):
         for _ in range(4):

@@ -62,6 +62,13 @@ async def test_an_insert_with_an_echo(side: Side) -> None:
     assert b'"RowKey":"w3"' in response
 
 
+async def test_another_preference_is_another_head(side: Side) -> None:
+    await warm_insert(side)
+    for preference, expected in (("return-content", 201), ("return-no-content", 204)):
+        head = insert(side, f"other-{expected}", Prefer=preference)
+        assert int((await side.send(head))[9:12]) == expected
+
+
 async def test_an_insert_of_what_is_there_is_rejected(side: Side) -> None:
     await warm_insert(side)
     assert await missed(side, insert(side, "w1"), "operation") == 409
