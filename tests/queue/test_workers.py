@@ -126,7 +126,7 @@ async def test_all_operations_through_workers() -> None:
         assert updated is not None
         assert updated.text == b"b"
         assert await other.update(queue, got.id, receipt(got), 0, None) is None
-        assert not await other.delete(queue, uuid4(), Receipt(1, 1))
+        assert not await other.delete(queue, uuid4().hex, Receipt(1, 1))
         assert await other.delete(queue, got.id, receipt(updated))
         assert await one.count(queue) == 0
 
