@@ -132,6 +132,13 @@ class QueueMachine(RuleBasedStateMachine):
             assert max(taken, default=0) <= min((message.visible for message in before.values()), default=2**63)
         return multiple(*got)
 
+    @rule(target=receipts, timeout=st.integers(1, 3))
+    def get_again(self, timeout: int) -> MultipleResults[Message] | Message:
+        """Get a message, wait for as long as it is hidden, and get one."""
+        self.get(1, timeout, True)
+        self.world.advance(timeout + 1)
+        return self.get(1, timeout, True)
+
     @rule(count=st.integers(1, 4))
     def peek(self, count: int) -> None:
         found = self.runner.run(self.world.messages.peek(self.world.queue, count))
