@@ -26,7 +26,7 @@ class Year(Key):
     year: int = integer(4)
 
 
-LATER = datetime.now(UTC) + timedelta(hours=1)
+LATER = datetime.now(UTC) + timedelta(days=30)
 TEXTS = st.text(st.sampled_from(" !./#0az\ufffc\u00e9\ud7ff\ue000\U00010000\U0010ffff"), max_size=4)
 
 
