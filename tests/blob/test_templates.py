@@ -7,6 +7,7 @@ bytes of heads. The questions and the changes are those of `test_plans`.
 import asyncio
 from base64 import b64encode
 from collections.abc import Sequence
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -162,7 +163,8 @@ async def test_a_template_is_for_all_blocks_of_a_container() -> None:
     for credentials in ("account", "key"):
         for number in range(5):
             before = hits_of(both)
-            query = f"comp=block&blockid={b64encode(b'%06d' % number).decode()}"
+            query = f"comp=block&blockid={quote(b64encode(b'%06d.' % number).decode(), safe='')}"
+            assert query.endswith("%3D%3D")
             blob = f"{credentials}{number % 2}"
             assert (await both.ask("PUT", f"docs/{blob}", query, {}, b"x", credentials)).status == 201
             assert hits_of(both) - before == (1 if number > 1 else 0), "its first block begins the upload of a blob"

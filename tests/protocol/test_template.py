@@ -77,6 +77,18 @@ def test_a_request_has_marks_in_place_of_its_values() -> None:
     assert marked.headers == {"date": mark(2), "accept": "x"}
 
 
+def test_a_signature_covers_the_values_of_a_query_as_they_are_decoded() -> None:
+    pattern = re.compile(rb"(PUT /t)/([^ ?]+)\?id=([^& ]+)")
+    parts = cut(b"PUT /t/a%20b?id=MQ%3D&x=1 HTTP/1.1\r\ndate: now\r\n\r\n", (pattern,), frozenset())
+    assert parts is not None
+    marked = marked_request(parts, Request("PUT", "/t/a%20b", "id=MQ%3D&x=1", {"date": "now"}))
+    text = TextTemplate(f"{marked.path}\n{marked.query}\n{marked.headers['date']}")
+    assert text.of((b"a%20b", b"MQ%3D", b"%41")) == b"/t/a%20b\nid=MQ=&x=1\n%41"
+    for value in (b"a%0Ab", b"%E9", b"%20a", b"a%", b"a+%41"):
+        assert text.of((b"a", value, b"now")) in (None, b"/t/a\nid=a%&x=1\nnow")
+    assert text.of((b"a", b"a+b", b"now")) == b"/t/a\nid=a+b&x=1\nnow"
+
+
 @given(st.lists(PLAIN, min_size=1, max_size=4), st.lists(PLAIN, max_size=5))
 def test_a_marked_text_has_the_values(values: list[bytes], constants: list[bytes]) -> None:
     indexes = [number % len(values) for number in range(len(constants))]

@@ -33,9 +33,9 @@ USUAL_PATH = re.compile(f"({_USUAL_CONTAINER})/{_USUAL_NAME}", re.ASCII)
 `ServiceDefinition.keyed_path`."""
 USUAL_START = re.compile(rf"([A-Z]{{3,6}} {_USUAL_CONTAINER})/{_USUAL_NAME}(?=[? ])".encode(), re.ASCII)
 """The start of a head with that path: one of `ServiceDefinition.keyed_starts`."""
-_USUAL_BLOCK = r"\?comp=block&blockid=([A-Za-z0-9/=._~-]{1,128})(?=[& ])"
+_USUAL_BLOCK = r"\?comp=block&blockid=([A-Za-z0-9/=._~%-]{1,192})(?=[& ])"
 BLOCK_START = re.compile(f"(PUT {_USUAL_CONTAINER})/{_USUAL_NAME}{_USUAL_BLOCK}".encode(), re.ASCII)
-"""Likewise, of Put Block as the SDKs write it; the other key is the id of the block, which needs no decoding."""
+"""Likewise, of Put Block as the SDKs write it; the other key is the id of the block, percent-encoded."""
 _DOT_SEGMENTS = frozenset({".", ".."})
 
 

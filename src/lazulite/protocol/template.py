@@ -21,6 +21,7 @@ from enum import Enum
 from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple, Protocol, TypeAlias
+from urllib.parse import unquote_to_bytes
 
 from lazulite.protocol.fields import CHANGING
 from lazulite.protocol.message import Request, RequestRecord
@@ -43,7 +44,7 @@ BARRED: Final = frozenset({"x-forwarded-for", "x-forwarded-proto", "x-forwarded-
 """Fields with which a head has no template: of a proxy's, a middleware makes another request."""
 
 END_OF_HEAD: Final = b"\r\n\r\n"
-_MARK = re.compile(r"\0(\d+)\0")
+_MARK = re.compile(r"([\0\1])(\d+)\1")
 _PLAIN = re.compile(rb"(?:[!-~](?:[ -~]*[!-~])?)?")
 
 
@@ -230,15 +231,27 @@ def _layout(lengths: tuple[int, ...]) -> Layout:
 # Signatures.
 
 
+_AS_SENT, _DECODED = "\0", "\1"
+
+
 def mark(index: int) -> str:
-    """Return what stands for a value in a text that `Signed` cuts."""
-    return f"\0{index}\0"
+    """Return what stands for a value in a text that `TextTemplate` cuts."""
+    return f"{_AS_SENT}{index}{_AS_SENT}"
+
+
+def decoded(value: bytes) -> bytes | None:
+    """Return a value of a query string, decoded; None if it is not plain then, or has a plus, which means a blank."""
+    if b"%" not in value:
+        return value
+    text = unquote_to_bytes(value)
+    return text if is_plain(text) and b"+" not in value else None
 
 
 def marked_request(head: CutHead, request: Request) -> Request:
     """Return a request with a mark in place of each value of its head."""
     _, _, target = (head.line + head.query).decode("ascii").partition(" ")
     path, _, query = target.partition("?")
+    query = query.replace(_AS_SENT, _DECODED)  # A signature covers the values of a query as they are decoded.
     headers = dict(request.headers)
     for index, name in enumerate(head.names):
         if name != KEY:
@@ -253,13 +266,21 @@ class TextTemplate:
         text: with marks in place of the values.
     """
 
-    __slots__ = ("_form", "_indexes")
+    __slots__ = ("_decoded", "_form", "_indexes")
 
     def __init__(self, text: str) -> None:
-        constants = _MARK.split(text)
-        self._form = b"%b".join(constant.encode("latin-1").replace(b"%", b"%%") for constant in constants[::2])
-        self._indexes = tuple(map(int, constants[1::2]))
+        parts = _MARK.split(text)
+        self._form = b"%b".join(constant.encode("latin-1").replace(b"%", b"%%") for constant in parts[::3])
+        self._indexes = tuple(map(int, parts[2::3]))
+        self._decoded = tuple(
+            int(index) for kind, index in zip(parts[1::3], parts[2::3], strict=True) if kind == _DECODED
+        )
 
-    def of(self, values: Sequence[bytes]) -> bytes:
-        """Return the text with these values."""
+    def of(self, values: Sequence[bytes]) -> bytes | None:
+        """Return the text with these values; None if one of a query is not of the usual form (`decoded`)."""
+        for index in self._decoded:
+            text = decoded(values[index])
+            if text is None:
+                return None
+            values = (*values[:index], text, *values[index + 1 :])
         return self._form % tuple([values[index] for index in self._indexes])

@@ -17,6 +17,7 @@ from lazulite.blob.versions import QUOTED_ETAG, head_lines, known_headers
 from lazulite.engine.contract import Waiter
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
+from lazulite.protocol.query_string import percent_decode
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.protocol.version import stated_version
 from lazulite.service.routing import Keys, Operation, PreparedOperation
@@ -160,6 +161,8 @@ class RepeatedBlobOperation:
         keys = tuple([key.decode("ascii") for key in values[: self._key_count]])
         fields = {name: values[index].decode("ascii") for index, name in self._fields}
         try:
+            if operation.form.parameter:
+                keys = (*keys[:-1], percent_decode(keys[-1]))
             call = operation.call_of(keys, fields, body)
             if later is not None:
                 return _begin(operation, call, later)

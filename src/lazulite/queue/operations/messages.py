@@ -298,16 +298,15 @@ class UpdateMessage(PreparedOperation):
 class DeleteMessage(PreparedOperation):
     """Deletes a message by its latest pop receipt."""
 
-    __slots__ = ("_call", "_has_templates")
+    __slots__ = ("_call",)
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._has_templates = call.context.alone and "authorization" not in call.request.headers
 
     @property
     def has_templates(self) -> bool:
-        """See `PreparedOperation`: a signature covers the receipt as it is decoded."""
-        return self._has_templates
+        """See `PreparedOperation`."""
+        return self._call.context.alone
 
     def repeated(self, names: Sequence[str]) -> "RepeatedDelete | None":
         """See `PreparedOperation`."""

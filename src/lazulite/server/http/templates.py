@@ -41,8 +41,9 @@ HIT = "hit"
 
 Found: TypeAlias = tuple[Template, HeadValues, bytes]
 """A template, and what it answers: the values of a head, and the body."""
-Key: TypeAlias = tuple[str, bytes, Constants]
-"""Scheme, start, constants of the tail."""
+Key: TypeAlias = tuple[str, int, bytes, Constants]
+"""Scheme, number of the pattern, start, constants of the tail. The start of a head with keys may be the whole path of
+another head, and their tails may be alike."""
 
 
 class TemplateCache:
@@ -86,7 +87,7 @@ class TemplateCache:
 
     def find(self, scheme: str, data: bytes) -> Found | None:
         """Return the template of a request that came whole, with its values; None if there is none."""
-        for pattern in self._patterns:
+        for number, pattern in enumerate(self._patterns):
             start = pattern.match(data)
             if start is None:
                 continue
@@ -95,7 +96,7 @@ class TemplateCache:
             first, *keys = start.groups()
             for layout in self._layouts.get(end - at) or ():
                 parts = layout(data[at:end])
-                key = (scheme, first, parts[::2])
+                key = (scheme, number, first, parts[::2])
                 template = self._young.get(key) or self._from_old(key)
                 if template is not None:
                     return template, (*keys, *parts[1::2]), data[end:]
@@ -114,7 +115,9 @@ class TemplateCache:
         parts = None if repeat is None else cut(head, repeat.patterns, repeat.varying)
         if repeat is None or parts is None:
             return
-        key = (request.scheme, parts.start, parts.constants)
+        if parts.pattern not in self._patterns:
+            self._patterns += (parts.pattern,)
+        key = (request.scheme, self._patterns.index(parts.pattern), parts.start, parts.constants)
         if missed is Miss.CREDENTIALS or (key not in self._young and key not in self._old):
             template = None if self._barred.get(hash(key)) else repeat.template(parts, request)
             if template is None:
@@ -122,8 +125,6 @@ class TemplateCache:
                 return
             self._put(key, template)
             self.learned += 1
-        if parts.pattern not in self._patterns:
-            self._patterns += (parts.pattern,)
         layouts = self._layouts.get(parts.length) or ()
         if parts.layout not in layouts:
             self._layouts.put(parts.length, (parts.layout, *layouts)[:LAYOUTS_MAX])
@@ -135,7 +136,7 @@ class TemplateCache:
         return template
 
     def _put(self, key: Key, template: Template) -> None:
-        _, start, constants = key
+        _, _, start, constants = key
         size = len(start) + sum(map(len, constants)) + _CONSTANT_BYTES * len(constants) + _TEMPLATE_BYTES
         if len(self._young) >= self._templates_max or self._young_bytes + size > self._bytes_max:
             self._old, self._young, self._young_bytes = self._young, {}, 0
