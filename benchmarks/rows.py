@@ -59,6 +59,11 @@ class Row:
         return None if found[-1] is None or not self.seconds else sum(each or 0 for each in found) / self.seconds
 
     @property
+    def per_server_core(self) -> float | None:
+        """Units for a processor second of the server."""
+        return self.per_core("server")
+
+    @property
     def per_store_core(self) -> float | None:
         """The same of the store."""
         return self.per_core("store")
