@@ -81,6 +81,12 @@ class Found(NamedTuple):
     """Of each counter, how much it grew for each row that was written."""
 
 
+def slow_down(dsn: str, commit_seconds: float) -> None:
+    """Have each commit to a partition of a database wait, with its locks. Processes overtake each other the more."""
+    for statement in _SLOW_COMMITS:
+        Postgres(dsn).execute(statement.replace("SECONDS", str(commit_seconds)))
+
+
 @contextmanager
 def serving(postgres: PostgresServer, processes: int, commit_seconds: float) -> Iterator[Service]:
     """Run so many processes on a database of their own, which has the table, and whose commits take so long."""
@@ -90,8 +96,8 @@ def serving(postgres: PostgresServer, processes: int, commit_seconds: float) -> 
     with start(LAZULITE, *map(str, options), pin=False, engine=dsn) as server:
         status, body = exchange(server.port, Catalogue(server.host, 0).create())
         assert status == 201, body
-        for statement in _SLOW_COMMITS if commit_seconds else ():
-            Postgres(dsn).execute(statement.replace("SECONDS", str(commit_seconds)))
+        if commit_seconds:
+            slow_down(dsn, commit_seconds)
         yield Service(server._replace(tree=True), Server(0, postgres.pid, tree=True), port, dsn)
 
 

@@ -18,7 +18,7 @@ from .test_docs import fences
 
 PROGRAMS = [text for language, text in fences("docs/workers.md") if "__main__" in text]
 PROCESSES, FURTHER_MESSAGES = 2, 40
-WAIT_SECONDS = 120
+WAIT_SECONDS = 900
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a process of Windows gets no SIGTERM")
 

@@ -19,6 +19,7 @@ from urllib.request import urlopen
 import pytest
 from azure.core.exceptions import AzureError
 from azure.data.tables import TableServiceClient
+from benchmarks.hot_partitions import slow_down
 
 from lazulite.app import clock as app_clock
 from lazulite.auth.accounts.account import LAST_REMOVED
@@ -332,6 +333,7 @@ def test_workers_commit_for_each_other_to_a_hot_partition(dsn: str, tmp_path: Pa
         connection_string, page = server.lines[1].strip(), server.lines[2].removeprefix("metrics: ").strip()
         with TableServiceClient.from_connection_string(connection_string) as client:
             client.create_table("hot")
+        slow_down(dsn, 0.05)
         writers = [threads.submit(write, connection_string, number) for number in range(12)]
         try:
             until(lambda: forwarded(page) > 0, "a commit to be forwarded")

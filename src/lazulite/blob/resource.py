@@ -27,7 +27,7 @@ _FORBIDDEN = re.compile("[\0-\x1f\x7f-\x9f\ue000-\uf8ff]")
 """Control characters, and those of private use. None of them is printable."""
 _USUAL_SEGMENT = r"(?!\.)[\w.~:@=+,!$-]*+"
 _USUAL_CONTAINER = r"/[A-Za-z0-9-]++/[a-z0-9$-]++"
-_USUAL_NAME = rf"(?![^ ?]{{1025}})(?=[^ ?])({_USUAL_SEGMENT}(?:/{_USUAL_SEGMENT}){{0,253}}+)(?<!\.)"
+_USUAL_NAME = rf"(?![^ ?]{{1025}})(?=[^ ?])({_USUAL_SEGMENT}(?>(?:/{_USUAL_SEGMENT}){{0,253}}))(?<!\.)"
 USUAL_PATH = re.compile(f"({_USUAL_CONTAINER})/{_USUAL_NAME}", re.ASCII)
 """The whole path of a blob in path style, whose name needs no decoding and is no other one's: a
 `ServiceDefinition.keyed_path`."""
