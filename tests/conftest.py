@@ -40,6 +40,7 @@ NOT_IN_CHECK = {
     "large data": ("service/test_large_bodies.py", "traffic/test_memory.py"),
     "campaigns and benchmarks, in small": (
         *("torture", "fuzz", "test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
+        "test_benchmarks_sdk_loops.py",
         "test_benchmarks_worker_cpu.py",
     ),
 }
