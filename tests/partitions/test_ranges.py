@@ -1,13 +1,11 @@
 """The ranges of a table: whatever is split, moved and merged, each partition is in one range."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.engine.ordinal import ordinal
-from lazulite.partitions.ranges import MapError, Range, RangeMap
+from lazulite.partitions.ranges import Range, RangeMap
 
 KEYS = st.text(st.sampled_from("ab\ue000\U00010000"), max_size=3)
 STEPS = st.lists(st.tuples(st.sampled_from(["split", "move", "merge"]), KEYS, st.integers(0, 3)), max_size=20)
@@ -35,12 +33,6 @@ def test_each_partition_is_in_the_range_between_its_bounds(steps: list[tuple[str
         end = found.end_of(key)
         assert ordinal(found.find(key).start) <= ordinal(key)
         assert end is None or ordinal(key) < ordinal(end)
-
-
-@given(STEPS)
-def test_a_stored_map_is_read_back(steps: list[tuple[str, str, int]]) -> None:
-    found = changed(steps)
-    assert RangeMap.from_json(found.to_json()) == found
 
 
 def test_only_the_upper_half_of_a_split_moves() -> None:
@@ -73,28 +65,3 @@ def test_a_range_is_split_only_inside(index: int, key: str) -> None:
     found = RangeMap((Range("", 0, 0), Range("m", 0, 0)))
     with pytest.raises(ValueError, match="inside"):
         found.split(index, key, 1, 0, 10)
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b'{"format": 2}',
-        b'{"format": 1, "version": 0, "ranges": []}',
-        b'{"format": 1, "version": 0, "ranges": [["a", 0, 0]]}',
-        b'{"format": 1, "version": 0, "ranges": [["", 0, 0], ["b", 0, 0], ["a", 0, 0]]}',
-        b'{"format": 1, "version": 0, "ranges": [["", 0, 0], ["", 0, 0]]}',
-        b'{"format": 1, "version": "x", "ranges": [["", 0, 0]]}',
-        b'{"format": 1, "version": 0, "ranges": [[1, 0, 0]]}',
-        b'{"format": 1, "version": 0, "ranges": [["", 0, 0, 0, 0, 0, 0, 0]]}',
-    ],
-)
-def test_a_damaged_map_is_an_error(document: bytes) -> None:
-    with pytest.raises(MapError):
-        RangeMap.from_json(document)
-
-
-def test_a_map_is_stored_with_its_format() -> None:
-    assert json.loads(RangeMap.of_new_table(0, 0).to_json())["format"] == 1

@@ -7,20 +7,12 @@ Invariants:
 - while a range moves, its server is the new one, and its requests are refused.
 """
 
-import json
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 from lazulite.engine.ordinal import ordinal
-
-_FORMAT = 1
-
-
-class MapError(ValueError):
-    """A stored map cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,32 +114,3 @@ class RangeMap:
             until = now + move_seconds
         merged = Range(left.start, left.server, now, until, peak=left.peak + right.peak)
         return self.updated((*self.ranges[:index], merged, *self.ranges[index + 2 :]))
-
-    def to_json(self) -> bytes:
-        """Return the map as it is stored."""
-        rows = [
-            [each.start, each.server, each.changed, each.moving_until, each.hot_since, each.cold_since, each.peak]
-            for each in self.ranges
-        ]
-        return json.dumps({"format": _FORMAT, "version": self.version, "ranges": rows}).encode()
-
-    @classmethod
-    def from_json(cls, document: bytes) -> "RangeMap":
-        """Return a stored map.
-
-        Raises:
-            MapError: the document is not a map.
-        """
-        try:
-            read = json.loads(document)
-            if read["format"] != _FORMAT:
-                raise MapError(f"format {read['format']!r} of a partition map is not known")
-            ranges = tuple(Range(*row) for row in read["ranges"])
-            starts = [ordinal(each.start) for each in ranges]
-            if not ranges or starts[0] or any(a >= b for a, b in pairwise(starts)):
-                raise MapError("the ranges of a partition map overlap")
-            return cls(ranges, int(read["version"]))
-        except MapError:
-            raise
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise MapError(f"a partition map cannot be read: {error}") from error
