@@ -128,7 +128,8 @@ def _overlay(left: StepFunction[Value], right: StepFunction[Value]) -> Iterator[
         start = max(left[one][0], right[other][0])
 
 
-def _combine(left: RowKeySet, right: RowKeySet, *, both: bool) -> RowKeySet:
+def combine(left: RowKeySet, right: RowKeySet, *, both: bool) -> RowKeySet:
+    """Return the strings in both sets, or in either."""
     if len(left) == 1:
         return right if left[0][1] is both else left
     if len(right) == 1:
@@ -140,10 +141,10 @@ def _combine_regions(left: Region, right: Region, *, both: bool) -> Region:
     pieces: list[tuple[bytes, RowKeySet]] = []
     cost = 0
     for start, one, other in _overlay(left, right):
-        rows = _combine(one, other, both=both)
+        rows = combine(one, other, both=both)
         cost += len(rows) if len(one) == 1 or len(other) == 1 else len(one) + len(other)
         if cost > PIECES_MAX:
-            return _normal((start, _combine(_cover(a), _cover(b), both=both)) for start, a, b in _overlay(left, right))
+            return _normal((start, combine(_cover(a), _cover(b), both=both)) for start, a, b in _overlay(left, right))
         pieces.append((start, rows))
     return _normal(pieces)
 
@@ -211,7 +212,7 @@ def _region(node: Node, *, wanted: bool, levels: int = _LEVELS_MAX) -> Region:
         return _region(node.term, wanted=not wanted, levels=levels - 1)
     if isinstance(node, And | Or):
         regions = [_region(term, wanted=wanted, levels=levels - 1) for term in node.terms]
-        return _balanced(meet if isinstance(node, And) is wanted else join, regions)
+        return balanced(meet if isinstance(node, And) is wanted else join, regions)
     if isinstance(node, Constant):
         return EVERYWHERE if node.value is wanted else NOWHERE
     if isinstance(node, Comparison) and node.property in _WITHIN:
@@ -226,12 +227,12 @@ def _compared(node: Comparison, *, wanted: bool) -> Region:
     return _WITHIN[node.property](strings if wanted else complement(strings))
 
 
-def _balanced(combine: Callable[[Region, Region], Region], regions: Sequence[Region]) -> Region:
-    """Combine many regions in pairs, then the results in pairs, and so on: n log n, where one after the other is n²."""
-    while len(regions) > 1:
-        pairs = [combine(one, other) for one, other in zip(regions[::2], regions[1::2], strict=False)]
-        regions = [*pairs, regions[-1]] if len(regions) % 2 else pairs
-    return regions[0]
+def balanced(join_two: Callable[[Value, Value], Value], sets: Sequence[Value]) -> Value:
+    """Combine many sets in pairs, then the results in pairs, and so on: n log n, where one after the other is n²."""
+    while len(sets) > 1:
+        pairs = [join_two(one, other) for one, other in zip(sets[::2], sets[1::2], strict=False)]
+        sets = [*pairs, sets[-1]] if len(sets) % 2 else pairs
+    return sets[0]
 
 
 def _text(start: bytes) -> str:

@@ -1,0 +1,1 @@
+"""Declared indexes: rows of a companion space, in the order of properties, that name the entities which have them."""

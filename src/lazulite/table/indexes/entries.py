@@ -1,0 +1,81 @@
+"""The entries that rows have in indexes, and how a change of rows changes them.
+
+Invariants: an entity has one entry in an index if it has the first property, and none otherwise. A change of an entity
+that leaves the properties of an index as they are changes nothing in that index.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from lazulite.engine.contract import Key
+from lazulite.table.indexes.definition import Index, Scope
+from lazulite.table.indexes.encoding import encode_value, entry_in_partition, entry_in_table
+from lazulite.table.model.property_reader import property_reader
+
+ENTRY = b""
+"""The value of each entry: its key says everything."""
+
+ValuesReader = Callable[[bytes], str | None]
+
+
+class EntryChange(NamedTuple):
+    """A change of one entry, whatever it was before."""
+
+    space: int
+    key: Key
+    value: bytes | None
+    """None: it is deleted."""
+
+
+def values_reader(on: Sequence[str]) -> ValuesReader:
+    """Return a function that reads the encoded values of an index out of a row; None: it has no entry."""
+    first, *others = map(property_reader, on)
+
+    def read(row: bytes) -> str | None:
+        value = first(row)
+        if value is None:
+            return None
+        values = encode_value(value)
+        for other in others:
+            values += encode_value(other(row))
+        return values
+
+    return read
+
+
+class IndexMaintenance:
+    """Keeps the entries of some indexes of a table, as rows change.
+
+    Args:
+        indexes: those of one table, whatever their states.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, indexes: Sequence[Index]) -> None:
+        self._kept = [
+            (index.space, values_reader(index.on), entry_in_table if index.scope is Scope.TABLE else entry_in_partition)
+            for index in indexes
+        ]
+
+    def changes(
+        self, partition: str, before: Mapping[str, bytes | None], after: Mapping[str, bytes | None]
+    ) -> Iterator[EntryChange]:
+        """Yield what changes in the indexes when rows of a partition change.
+
+        Args:
+            partition: of the rows.
+            before: the rows before; None: absent.
+            after: the rows that change; None: deleted.
+        """
+        for row, value in after.items():
+            old = before[row]
+            for space, read, entry in self._kept:
+                was = None if old is None else read(old)
+                now = None if value is None else read(value)
+                if was == now:
+                    continue
+                if was is not None:
+                    yield EntryChange(space, entry(was, (partition, row)), None)
+                if now is not None:
+                    yield EntryChange(space, entry(now, (partition, row)), ENTRY)
