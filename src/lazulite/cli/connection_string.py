@@ -1,15 +1,18 @@
 """`lazulite connection-string`: print the connection string of an account. Other commands use its functions."""
 
 import base64
+import binascii
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
-from lazulite.auth.accounts.account import Account
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
-from lazulite.settings.addresses import SECONDARY_FORMS, SERVICES
+from lazulite.settings.addresses import DEFAULT_HOST, DEFAULT_PORTS, SECONDARY_FORMS, SERVICES
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
 """Wildcard address to listen on -> the address that a client of this machine connects to."""
@@ -110,3 +113,57 @@ def secondary_of(account: str, endpoint: str) -> str:
     if endpoint.endswith(f"/{account}"):
         return f"{endpoint}-secondary"
     return endpoint.replace(f"://{account}.", f"://{account}-secondary.", 1)
+
+
+CLOUD_SUFFIX = "core.windows.net"
+"""The `EndpointSuffix` of a connection string that names none."""
+
+
+class NamedAccount(NamedTuple):
+    """What a connection string says about one service."""
+
+    account: Account
+    """Without keys, if there is a token."""
+    endpoint: str
+    """Without a slash at its end."""
+    token: str
+    """A shared access signature; "" if there is a key."""
+
+
+def read_connection_string(text: str, service: str) -> NamedAccount:
+    """Read a connection string, of this server or of the cloud.
+
+    Args:
+        text: the connection string.
+        service: `table`, `queue` or `blob`.
+
+    Raises:
+        CommandError: it is none. The message shows nothing of it, as it has a key.
+    """
+    fields = {name.strip().lower(): value for name, _, value in (part.partition("=") for part in text.split(";"))}
+    if fields.get("usedevelopmentstorage", "").strip().lower() == "true":
+        name = DEVELOPMENT_ACCOUNT.name
+        return NamedAccount(DEVELOPMENT_ACCOUNT, path_style(name, DEFAULT_HOST, DEFAULT_PORTS[service]), "")
+    name, token = fields.get("accountname", ""), fields.get("sharedaccesssignature", "").removeprefix("?")
+    try:
+        key = base64.b64decode(fields.get("accountkey", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise CommandError("the AccountKey of the connection string is not base64") from None
+    endpoint = fields.get(f"{service}endpoint", "").rstrip("/")
+    if not endpoint and name:
+        scheme, suffix = fields.get("defaultendpointsprotocol", "https"), fields.get("endpointsuffix", CLOUD_SUFFIX)
+        endpoint = f"{scheme}://{name}.{service}.{suffix}"
+    if not ((key and name) or token) or not _is_endpoint(endpoint):
+        raise CommandError(
+            f"the connection string needs AccountName and AccountKey, or {service.title()}Endpoint and "
+            "SharedAccessSignature"
+        )
+    return NamedAccount(Account(name, (key,) if key else ()), endpoint, "" if key and name else token)
+
+
+def _is_endpoint(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
+    except ValueError:
+        return False

@@ -129,3 +129,14 @@ examples:
   lazulite heat Orders --last 1h -o heat.html
   lazulite heat Orders --account orders --findings
 """
+
+LOGS_EXAMPLES = """\
+The blobs of $logs are read over HTTP. Exit codes: 0 done, 1 rejected, not reached
+or a line could not be read, 2 wrong flags.
+
+examples:
+  lazulite logs --since 6h --failed
+  lazulite logs --json | jq -c 'select(.server_ms > 100)'
+  az storage account show-connection-string -n NAME -o tsv |
+    lazulite logs --connection-string-file -
+"""

@@ -33,6 +33,7 @@ from lazulite.cli.help_texts import (
     DESCRIPTION,
     EXAMPLES,
     HEAT_EXAMPLES,
+    LOGS_EXAMPLES,
     QUEUE_EXAMPLES,
     SAS_EXAMPLES,
     SERVE_EXAMPLES,
@@ -163,6 +164,7 @@ def build_parser() -> Parser:
     _add_upgrade(commands)
     _add_status(commands)
     _add_heat(commands)
+    _add_logs(commands)
     return parser
 
 
@@ -385,6 +387,17 @@ def _add_heat(commands: Commands) -> None:
     text = "entities per second that a partition is good for, for findings (2000)"
     parser.add_argument("--partition-target", type=positive(float), default=2000.0, metavar="N", help=text)
     _control_flags(parser)
+
+
+def _add_logs(commands: Commands) -> None:
+    text = "print the requests that an account's $logs has, here or in the cloud"
+    parser = _command(commands, "logs", "logs", text, LOGS_EXAMPLES)
+    parser.add_argument("--since", type=duration, default=3600.0, metavar="TIME", help="such as 30m, 6h, 28d (1h)")
+    parser.add_argument("--failed", action="store_true", help="print only requests that did not succeed")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each, with all fields")
+    text = "file that has the connection string of the account; -: standard input"
+    parser.add_argument("--connection-string-file", type=Path, metavar="FILE", help=text)
+    _account_flags(parser)
 
 
 def _control_flags(parser: Parser) -> None:

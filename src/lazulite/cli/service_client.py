@@ -4,7 +4,14 @@ import json
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, responses
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    RemoteDisconnected,
+    responses,
+)
 from typing import NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 from xml.etree import ElementTree as ET
@@ -12,7 +19,7 @@ from xml.etree import ElementTree as ET
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.sas import AccountSas, format_sas_date, sign_account_sas
 from lazulite.cli.account_stores import choose_account
-from lazulite.cli.connection_string import endpoints_of, reachable
+from lazulite.cli.connection_string import endpoints_of, reachable, read_connection_string
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 
@@ -71,13 +78,25 @@ class ServiceClient:
         endpoint: the URL of the account's endpoint.
         host: the address to connect to.
         access: the service and the permissions.
+        token: a SAS token for all requests, in place of the key; "" for none.
+        hint: what to check if no server responds; "": the flags of the address.
 
     Raises:
         CommandError: the account has no such key.
     """
 
-    def __init__(self, account: Account, key: int, endpoint: str, host: str, access: ServiceAccess) -> None:
-        if key > len(account.keys):
+    def __init__(
+        self,
+        account: Account,
+        key: int,
+        endpoint: str,
+        host: str,
+        access: ServiceAccess,
+        *,
+        token: str = "",
+        hint: str = "",
+    ) -> None:
+        if not token and key > len(account.keys):
             raise CommandError(f"account {account.name} has no key {key}")
         url = urlsplit(endpoint)
         connect = HTTPSConnection if url.scheme == "https" else HTTPConnection
@@ -86,6 +105,8 @@ class ServiceClient:
         self._endpoint = endpoint
         self._host, self._path = url.netloc, url.path
         self._token, self._signed_at = "", 0
+        self._given_token = token
+        self._hint = hint or f"check --{access.service}-host and --{access.service}-port"
 
     @classmethod
     def from_args(cls, args: Namespace, environ: Mapping[str, str], access: ServiceAccess) -> Self:
@@ -93,6 +114,18 @@ class ServiceClient:
         account = choose_account(args, environ)
         endpoint = endpoints_of(args, account.name)[access.service]
         return cls(account, args.key, endpoint, reachable(getattr(args, f"{access.service}_host")), access)
+
+    @classmethod
+    def from_connection_string(cls, text: str, access: ServiceAccess) -> Self:
+        """Return a client of the account that a connection string names, here or in the cloud.
+
+        Raises:
+            CommandError: the text is none. Nothing of it is shown, as it has a key.
+        """
+        stated = read_connection_string(text, access.service)
+        hint = f"check the {access.service} endpoint of the connection string"
+        host = urlsplit(stated.endpoint).hostname or ""
+        return cls(stated.account, 1, stated.endpoint, host, access, token=stated.token, hint=hint)
 
     def __enter__(self) -> Self:
         return self
@@ -157,10 +190,7 @@ class ServiceClient:
         target = f"{self._path}/{self._signed_target(path, parameters or {})}"
         common = {"Host": self._host, "Content-Length": str(len(body)), "x-ms-version": _VERSION}
         try:
-            # A rejection may come before the server has read the body.
-            with suppress(BrokenPipeError, ConnectionResetError):
-                self._connection.request(method, target, body=body, headers={**common, **(headers or {})})
-            response = self._connection.getresponse()
+            response = self._response(method, target, body, {**common, **(headers or {})})
             error_body = response.read(_ERROR_BYTES_MAX) if response.status >= 400 else b""
         except (OSError, HTTPException) as error:
             raise self.make_connection_error(error) from error
@@ -173,6 +203,20 @@ class ServiceClient:
         with response:
             yield response
 
+    def _response(self, method: str, target: str, body: bytes, headers: Mapping[str, str]) -> HTTPResponse:
+        """Send a request; a GET once more, if the server has closed the connection while it was idle."""
+        try:
+            # A rejection may come before the server has read the body.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self._connection.request(method, target, body=body, headers=headers)
+            return self._connection.getresponse()
+        except RemoteDisconnected:
+            if method != "GET":
+                raise
+            self._connection.close()
+            self._connection.request(method, target, headers=headers)
+            return self._connection.getresponse()
+
     def url(self, path: str, parameters: Mapping[str, str]) -> str:
         """Return a signed URL. The arguments are those of `stream`."""
         return f"{self._endpoint}/{self._signed_target(path, parameters)}"
@@ -183,10 +227,11 @@ class ServiceClient:
 
     def make_connection_error(self, error: Exception) -> CommandError:
         """Return the error for a response that is missing or incomplete."""
-        service = self._access.service
-        return CommandError(f"no response from {self._endpoint}: {error}; check --{service}-host and --{service}-port")
+        return CommandError(f"no response from {self._endpoint}: {error}; {self._hint}")
 
     def _get_token(self) -> str:
+        if self._given_token:
+            return self._given_token
         now = system_clock()
         if not self._token or now - self._signed_at > _RENEW_AFTER_TICKS:
             sas = AccountSas(
