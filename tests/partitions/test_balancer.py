@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from lazulite.partitions.balancer import Balancer, Event
 from lazulite.partitions.load import SAMPLES_MAX, RangeLoad, loads_of, median_key
 from lazulite.partitions.map_codec import decode, encode
-from lazulite.partitions.ranges import Range, RangeMap
+from lazulite.partitions.ranges import Range, RangeMap, TableKey
 from lazulite.partitions.targets import CURRENT, Balancing, Targets
 
+T = TableKey("acct", "orders", 1024)
+OTHER = T._replace(space=1025)
 TARGETS = replace(CURRENT, server_cap=1_000)
-Requests = Callable[[int], Mapping[str, Mapping[str, float]]]
+Requests = Callable[[int], Mapping[TableKey, Mapping[str, float]]]
 """From the number of a round to the operations per second of tables and their partitions."""
 
 
@@ -24,8 +26,8 @@ class Simulation:
 
     def __init__(self, targets: Targets = TARGETS, time_scale: float = 1) -> None:
         self.balancer = Balancer(targets, time_scale)
-        self.maps: dict[str, RangeMap] = {}
-        self.loads: dict[str, dict[str, RangeLoad]] = {}
+        self.maps: dict[TableKey, RangeMap] = {}
+        self.loads: dict[TableKey, dict[str, RangeLoad]] = {}
         self.now = 0.0
         self.events: list[tuple[float, Event]] = []
 
@@ -59,10 +61,10 @@ def spread(rate: float, count: int = 100) -> dict[str, float]:
 
 def test_a_load_that_lasts_is_split_and_spread_over_servers() -> None:
     world = Simulation()
-    world.run(285, lambda _: {"T": spread(2_400)})
+    world.run(285, lambda _: {T: spread(2_400)})
     assert world.events == []  # It is not decided yet.
-    world.run(3_600, lambda _: {"T": spread(2_400)})
-    found = world.maps["T"]
+    world.run(3_600, lambda _: {T: spread(2_400)})
+    found = world.maps[T]
     assert world.events[0][1].action == "split"
     rates = [0.0] * 4
     for partition, rate in spread(2_400).items():
@@ -73,22 +75,22 @@ def test_a_load_that_lasts_is_split_and_spread_over_servers() -> None:
 
 def test_a_spike_is_ignored() -> None:
     world = Simulation()
-    world.run(3_600, lambda number: {"T": spread(3_000 if number % 20 < 15 else 0)})
+    world.run(3_600, lambda number: {T: spread(3_000 if number % 20 < 15 else 0)})
     assert world.events == []
 
 
 def test_a_hot_partition_cannot_be_split() -> None:
     world = Simulation()
-    world.run(3_600, lambda _: {"T": {"one": 5_000.0}})
+    world.run(3_600, lambda _: {T: {"one": 5_000.0}})
     assert "split" not in world.actions()
-    assert len(world.maps["T"].ranges) == 1
+    assert len(world.maps[T].ranges) == 1
 
 
 def test_a_partition_that_is_hot_among_others_ends_almost_alone() -> None:
     world = Simulation()
     load = {**spread(600), "050": 5_000.0}
-    world.run(14_400, lambda _: {"T": load})
-    found = world.maps["T"]
+    world.run(14_400, lambda _: {T: load})
+    found = world.maps[T]
     index = found.index("050")
     assert found.ranges[index].start == "050"
     assert (found.end(index) or "") < "060"
@@ -96,28 +98,28 @@ def test_a_partition_that_is_hot_among_others_ends_almost_alone() -> None:
 
 def test_ranges_at_rest_merge_after_a_while_and_do_not_flap() -> None:
     world = Simulation()
-    world.run(3_600, lambda _: {"T": spread(2_400)})
-    count = len(world.maps["T"].ranges)
+    world.run(3_600, lambda _: {T: spread(2_400)})
+    count = len(world.maps[T].ranges)
     assert count > 3
-    world.run(585, lambda _: {"T": {}})
-    assert len(world.maps["T"].ranges) == count
-    world.run(36_000, lambda _: {"T": {}})
-    assert len(world.maps["T"].ranges) == 1
+    world.run(585, lambda _: {T: {}})
+    assert len(world.maps[T].ranges) == count
+    world.run(36_000, lambda _: {T: {}})
+    assert len(world.maps[T].ranges) == 1
     # A load that comes every half an hour finds its ranges again.
     world = Simulation()
-    world.run(3_600, lambda _: {"T": spread(2_400)})
+    world.run(3_600, lambda _: {T: spread(2_400)})
     before = len(world.events)
-    world.run(36_000, lambda number: {"T": spread(2_400) if number % 120 < 60 else {}})
+    world.run(36_000, lambda number: {T: spread(2_400) if number % 120 < 60 else {}})
     assert len([each for each in world.actions()[before:] if each == "split"]) <= 3
 
 
 def test_a_busy_server_gives_a_range_to_an_idle_one() -> None:
     world = Simulation()
     world.maps = {
-        "A": RangeMap((Range("", 0, 0),)),
-        "B": RangeMap((Range("", 0, 0),)),
+        T: RangeMap((Range("", 0, 0),)),
+        OTHER: RangeMap((Range("", 0, 0),)),
     }
-    world.run(600, lambda _: {"A": spread(400), "B": spread(400)})
+    world.run(600, lambda _: {T: spread(400), OTHER: spread(400)})
     assert world.actions() == ["move"]
     assert {found.ranges[0].server for found in world.maps.values()} != {0}
     assert all(not found.ranges[0].is_moving(world.now + 15) for found in world.maps.values())
@@ -125,8 +127,8 @@ def test_a_busy_server_gives_a_range_to_an_idle_one() -> None:
 
 def test_the_time_scale_divides_times_and_no_rate() -> None:
     slow, fast = Simulation(), Simulation(time_scale=64)
-    slow.run(3_600, lambda _: {"T": spread(2_400)})
-    fast.run(3_600 / 64, lambda _: {"T": spread(2_400)})
+    slow.run(3_600, lambda _: {T: spread(2_400)})
+    fast.run(3_600 / 64, lambda _: {T: spread(2_400)})
     assert slow.actions() == fast.actions() != []
     assert [at / 64 for at, _ in slow.events] == pytest.approx([at for at, _ in fast.events], abs=15 / 64)
     assert fast.balancer.move_seconds == 15 / 64
@@ -135,8 +137,8 @@ def test_the_time_scale_divides_times_and_no_rate() -> None:
 def test_the_high_watermark_ends_splits() -> None:
     few = replace(TARGETS, balancing=Balancing(servers=2, ranges_low=1, ranges_high=2))
     world = Simulation(few)
-    world.run(20_000, lambda _: {"T": spread(50_000)})
-    assert len(world.maps["T"].ranges) == 4
+    world.run(20_000, lambda _: {T: spread(50_000)})
+    assert len(world.maps[T].ranges) == 4
 
 
 def test_a_large_range_is_split_at_rest() -> None:
@@ -144,25 +146,28 @@ def test_a_large_range_is_split_at_rest() -> None:
     load = RangeLoad()
     for number in range(10):
         load.note(str(number), 1, 2 * 1024**3)
-    maps, events = balancer.balance({"T": RangeMap.of_new_table(0, 0)}, {"T": {"": load}}, 15, 15)
-    assert [each.start for each in maps["T"].ranges] == ["", "5"]
+    maps, events = balancer.balance({T: RangeMap.of_new_table(0, 0)}, {T: {"": load}}, 15, 15)
+    assert [each.start for each in maps[T].ranges] == ["", "5"]
     assert [each.action for each in events] == ["split"]
 
 
 def test_new_tables_are_placed_evenly() -> None:
-    balancer, maps = Balancer(TARGETS), dict[str, RangeMap]()
+    balancer, maps = Balancer(TARGETS), dict[TableKey, RangeMap]()
     for number in range(8):
-        maps[str(number)] = RangeMap.of_new_table(balancer.place(maps), 0)
+        maps[T._replace(space=number)] = RangeMap.of_new_table(balancer.place(maps), 0)
     assert sorted(found.ranges[0].server for found in maps.values()) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 @given(
     st.lists(
-        st.dictionaries(st.sampled_from("AB"), st.dictionaries(st.text(max_size=2), st.floats(0, 5_000), max_size=5)),
+        st.dictionaries(
+            st.sampled_from([T, OTHER]),
+            st.dictionaries(st.text(max_size=2), st.floats(0, 5_000), max_size=5),
+        ),
         max_size=40,
     )
 )
-def test_any_load_leaves_maps_whole(rounds: list[dict[str, dict[str, float]]]) -> None:
+def test_any_load_leaves_maps_whole(rounds: list[dict[TableKey, dict[str, float]]]) -> None:
     short = Balancing(decide_after_seconds=15, cold_after_seconds=30)
     world = Simulation(replace(TARGETS, balancing=short))
     for asked in rounds:
@@ -172,7 +177,7 @@ def test_any_load_leaves_maps_whole(rounds: list[dict[str, dict[str, float]]]) -
             assert sum(each.is_moving(world.now) for each in found.ranges) <= 1
 
 
-def _always(asked: Mapping[str, Mapping[str, float]], _: int) -> Mapping[str, Mapping[str, float]]:
+def _always(asked: Mapping[TableKey, Mapping[str, float]], _: int) -> Mapping[TableKey, Mapping[str, float]]:
     return asked
 
 

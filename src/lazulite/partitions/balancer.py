@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lazulite.partitions.load import RangeLoad, median_key
-from lazulite.partitions.ranges import Range, RangeMap
+from lazulite.partitions.ranges import Range, RangeMap, TableKey
 from lazulite.partitions.targets import Balancing, Targets
 
 Loads = Mapping[str, RangeLoad]
@@ -33,7 +33,7 @@ class Event(NamedTuple):
 
     action: str
     """`split`, `move` or `merge`."""
-    table: str
+    table: TableKey
     start: str
     """The start of the range that is new, moves, or has become larger."""
     reason: str
@@ -68,18 +68,18 @@ class Balancer:
     def _settings(self) -> Balancing:
         return self.targets.balancing
 
-    def place(self, maps: Mapping[str, RangeMap]) -> int:
+    def place(self, maps: Mapping[TableKey, RangeMap]) -> int:
         """Return the server for a new table: the one with the fewest ranges."""
         counts = self._range_counts(maps)
         return counts.index(min(counts))
 
     def balance(
-        self, maps: Mapping[str, RangeMap], loads: Mapping[str, Loads], now: float, seconds: float
-    ) -> tuple[dict[str, RangeMap], list[Event]]:
+        self, maps: Mapping[TableKey, RangeMap], loads: Mapping[TableKey, Loads], now: float, seconds: float
+    ) -> tuple[dict[TableKey, RangeMap], list[Event]]:
         """Return the maps after a round, and what was done.
 
         Args:
-            maps: the maps of all tables by name.
+            maps: the maps of all tables.
             loads: what the ranges of tables took since the last round.
             now: the time in seconds.
             seconds: how long ago the last round was.
@@ -115,9 +115,9 @@ class Balancer:
 
     def _split(
         self,
-        maps: dict[str, RangeMap],
-        rates: dict[str, list[float]],
-        loads: Mapping[str, Loads],
+        maps: dict[TableKey, RangeMap],
+        rates: dict[TableKey, list[float]],
+        loads: Mapping[TableKey, Loads],
         now: float,
     ) -> list[Event]:
         """Split the worst ranges, and move their upper halves to the servers with the least load."""
@@ -150,7 +150,7 @@ class Balancer:
         return is_hot or load.bytes_written > self._settings.split_bytes
 
     def _relieve(
-        self, maps: dict[str, RangeMap], rates: Mapping[str, list[float]], changed: set[str], now: float
+        self, maps: dict[TableKey, RangeMap], rates: Mapping[TableKey, list[float]], changed: set[TableKey], now: float
     ) -> list[Event]:
         """Move a range from the server with the most load to the one with the least, if that lowers the most."""
         servers = self._server_rates(maps, rates)
@@ -179,7 +179,7 @@ class Balancer:
         reason = f"{servers[most]:,.0f} operations/s on server {most}, {servers[least]:,.0f} on server {least}"
         return [Event("move", table, maps[table].ranges[index].start, reason)]
 
-    def _merge(self, maps: dict[str, RangeMap], changed: set[str], now: float) -> list[Event]:
+    def _merge(self, maps: dict[TableKey, RangeMap], changed: set[TableKey], now: float) -> list[Event]:
         """Merge one pair of cold neighbours of each table."""
         settings, events = self._settings, list[Event]()
         count = sum(len(found.ranges) for found in maps.values())
@@ -196,7 +196,7 @@ class Balancer:
                     break
         return events
 
-    def _server_rates(self, maps: Mapping[str, RangeMap], rates: Mapping[str, list[float]]) -> list[float]:
+    def _server_rates(self, maps: Mapping[TableKey, RangeMap], rates: Mapping[TableKey, list[float]]) -> list[float]:
         """Return the load of each server."""
         servers = [0.0] * self._settings.servers
         for table, found in maps.items():
@@ -204,12 +204,12 @@ class Balancer:
                 servers[each.server % len(servers)] += rate
         return servers
 
-    def _least(self, maps: Mapping[str, RangeMap], rates: Mapping[str, list[float]]) -> int:
+    def _least(self, maps: Mapping[TableKey, RangeMap], rates: Mapping[TableKey, list[float]]) -> int:
         """Return the server with the least load, and of several the one with the fewest ranges."""
         loads, counts = self._server_rates(maps, rates), self._range_counts(maps)
         return min(range(len(loads)), key=lambda number: (loads[number], counts[number], number))
 
-    def _range_counts(self, maps: Mapping[str, RangeMap]) -> list[int]:
+    def _range_counts(self, maps: Mapping[TableKey, RangeMap]) -> list[int]:
         counts = [0] * self._settings.servers
         for found in maps.values():
             for each in found.ranges:

@@ -6,6 +6,7 @@ afterwards, and are charged then, as a debt.
 
 Invariants:
 - a refused request is charged nothing;
+- the tokens of accounts come from an `AccountQuota`, which several processes may share; all others are of this process;
 - the memory for buckets is bounded: a bucket that has not been used for a burst is full, so it can be dropped;
 - the same requests at the same times get the same decisions: what is left to chance comes from a hash of the seed, the
   partition, and how often the partition refused.
@@ -15,7 +16,7 @@ Source: the texts of the service, compared by clients from their first character
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from lazulite.partitions.targets import Rate, Targets
@@ -60,14 +61,16 @@ class Subject(NamedTuple):
     """What a request is charged to."""
 
     account: str
-    partition: tuple[str, ...]
-    """Its account, service, resource and, in tables, PartitionKey."""
+    partition: tuple[str, ...] | None
+    """Its account, service, resource and, in tables, PartitionKey; None: it is of no one partition."""
     rate: Rate
     """The rate of such a partition."""
     server: int | None = None
     """The virtual server of its range; None: it has no range."""
     is_moving: bool = False
     """Whether its range moves."""
+    bytes_rate: Rate | None = None
+    """The rate of such a partition in bytes; None: it has none."""
 
 
 @dataclass(slots=True)
@@ -88,8 +91,8 @@ class Bucket:
 
     def level(self, now: float) -> float:
         """Return the tokens, fewer than none after a debt."""
-        if now > self.at:
-            self.tokens = min(self.size, self.tokens + (now - self.at) * self.cap)
+        if now != self.at:  # A clock that was set back adds nothing, and goes on from there.
+            self.tokens = min(self.size, self.tokens + max(0, now - self.at) * self.cap)
             self.at = now
         return self.tokens
 
@@ -124,6 +127,50 @@ class Buckets:
         return bucket
 
 
+class AccountQuota(Protocol):
+    """The tokens of accounts: their operations (`Limit.ACCOUNT`), and their bytes in and out (`INGRESS`, `EGRESS`).
+
+    All processes of a server may spend from it, each from buckets of its own.
+    """
+
+    def bucket(self, account: str, limit: Limit, cap: float, now: float) -> Bucket:
+        """Return what this process may spend of an account now. The gate takes tokens from it, and makes debts in it.
+
+        Args:
+            account: the account.
+            limit: `ACCOUNT`, `INGRESS` or `EGRESS`.
+            cap: of the account, tokens per second.
+            now: the time in seconds.
+        """
+        ...
+
+    async def refill(self, account: str, limit: Limit, cost: float, cap: float, now: float) -> None:
+        """Put tokens into a bucket that has fewer than a cost, as far as the account has any left.
+
+        Called before a request is decided about. It raises nothing; without tokens the request is refused. The other
+        arguments are those of `bucket`.
+        """
+        ...
+
+
+class ProcessQuota:
+    """An `AccountQuota` of one process: each bucket fills with time, so that it need not be refilled.
+
+    Args:
+        burst_seconds: how many seconds of unused rate a bucket holds.
+    """
+
+    def __init__(self, burst_seconds: float) -> None:
+        self._buckets = Buckets(burst_seconds)
+
+    def bucket(self, account: str, limit: Limit, cap: float, now: float) -> Bucket:
+        """See `AccountQuota`."""
+        return self._buckets.get((account, limit), cap, now)
+
+    async def refill(self, account: str, limit: Limit, cost: float, cap: float, now: float) -> None:
+        """See `AccountQuota`."""
+
+
 @dataclass(slots=True)
 class Gate:
     """Decides for the requests of one process.
@@ -131,15 +178,25 @@ class Gate:
     Args:
         targets: the caps.
         seed: of what is left to chance.
+        quota: of the accounts; None: this process has them for itself.
     """
 
     targets: Targets
     seed: int = 0
+    quota: AccountQuota | None = None
+    _accounts: AccountQuota = field(init=False)
     _buckets: Buckets = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with full buckets."""
         self._buckets = Buckets(self.targets.burst_seconds)
+        self._accounts = self.quota or ProcessQuota(self.targets.burst_seconds)
+
+    async def prepare(self, account: str, cost: float, now: float, size: int = 0) -> None:
+        """Have the quota of an account refilled for a request, before it is decided about."""
+        for limit, cap, price in self._prices(cost, size):
+            if not self._accounts.bucket(account, limit, cap, now).has(price, now):
+                await self._accounts.refill(account, limit, price, cap, now)
 
     def decide(self, subject: Subject, cost: float, now: float, size: int = 0) -> Decision:
         """Decide about a request whose body was received, and charge it if it passes.
@@ -150,22 +207,20 @@ class Gate:
             now: the time in seconds.
             size: the bytes of its body.
         """
-        targets, account = self.targets, subject.account
-        partition = self._buckets.get(subject.partition, subject.rate.cap, now)
+        partition = self._partition(subject, now)
         if subject.is_moving:
             return self._refuse(subject, partition, Limit.MOVE)
         buckets = [
-            (Limit.ACCOUNT, self._buckets.get(account, targets.account.cap, now), cost),
-            (Limit.INGRESS, self._buckets.get((account, "in"), targets.ingress_bytes.cap, now), size),
-            (Limit.EGRESS, self._buckets.get((account, "out"), targets.egress_bytes.cap, now), 0),
-            (Limit.PARTITION, partition, cost),
+            (limit, self._accounts.bucket(subject.account, limit, cap, now), price)
+            for limit, cap, price in self._prices(cost, size)
         ]
-        if subject.server is not None:
-            buckets.append((Limit.SERVER, self._buckets.get(subject.server, targets.server, now), cost))
+        buckets += [(limit, bucket, cost) for limit, bucket in self._of_operations(subject, now)]
+        if subject.bytes_rate is not None:
+            buckets.append((Limit.PARTITION, self._bytes(subject, subject.bytes_rate, now), size))
         for limit, bucket, price in buckets:
             if not bucket.has(price, now):
                 return self._refuse(subject, partition, limit)
-        delay = self._delay(partition, cost, now)
+        delay = 0.0 if subject.partition is None else self._delay(partition, cost, now)
         if delay is None:
             return self._refuse(subject, partition, Limit.PARTITION)
         for _, bucket, price in buckets:
@@ -174,12 +229,35 @@ class Gate:
 
     def owe(self, subject: Subject, cost: float, now: float, size: int = 0) -> None:
         """Charge what was known only after a request: the rows that it scanned, and the bytes of its response."""
+        for limit, cap, price in self._prices(cost, 0):
+            self._accounts.bucket(subject.account, limit, cap, now).tokens -= size if limit is Limit.EGRESS else price
+        for _, bucket in self._of_operations(subject, now):
+            bucket.tokens -= cost
+        if subject.bytes_rate is not None:
+            self._bytes(subject, subject.bytes_rate, now).tokens -= size
+
+    def _prices(self, cost: float, size: int) -> tuple[tuple[Limit, float, float], ...]:
+        """Return the limits of an account, their caps, and what a request costs there before its response is known."""
         targets = self.targets
-        self._buckets.get(subject.account, targets.account.cap, now).tokens -= cost
-        self._buckets.get((subject.account, "out"), targets.egress_bytes.cap, now).tokens -= size
-        self._buckets.get(subject.partition, subject.rate.cap, now).tokens -= cost
+        return (
+            (Limit.ACCOUNT, targets.account.cap, cost),
+            (Limit.INGRESS, targets.ingress_bytes.cap, size),
+            (Limit.EGRESS, targets.egress_bytes.cap, 0),
+        )
+
+    def _partition(self, subject: Subject, now: float) -> Bucket:
+        """Return the bucket of a partition; for what is of no one partition, one that counts refusals."""
+        return self._buckets.get(subject.partition or (subject.account,), subject.rate.cap, now)
+
+    def _of_operations(self, subject: Subject, now: float) -> list[tuple[Limit, Bucket]]:
+        """Return the buckets of a partition's and a server's operations."""
+        buckets = [] if subject.partition is None else [(Limit.PARTITION, self._partition(subject, now))]
         if subject.server is not None:
-            self._buckets.get(subject.server, targets.server, now).tokens -= cost
+            buckets.append((Limit.SERVER, self._buckets.get(subject.server, self.targets.server, now)))
+        return buckets
+
+    def _bytes(self, subject: Subject, rate: Rate, now: float) -> Bucket:
+        return self._buckets.get((subject.partition, "bytes"), rate.cap, now)
 
     def _delay(self, partition: Bucket, cost: float, now: float) -> float | None:
         """Return how long a request takes behind those before it; None if it would wait too long. It takes its turn."""

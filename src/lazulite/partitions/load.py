@@ -28,6 +28,10 @@ class RangeLoad:
     """PartitionKeys of requests, the latest last; each stands for the same cost."""
     distance: float = 1.0
     """The cost between two samples."""
+    refused: int = 0
+    """The requests that were refused since the range was made."""
+    delayed: int = 0
+    """The requests that waited, likewise."""
     _unsampled: float = 0
     """The cost since the last sample."""
 

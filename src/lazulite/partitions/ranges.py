@@ -11,8 +11,19 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from lazulite.engine.ordinal import ordinal
+
+
+class TableKey(NamedTuple):
+    """What tells one table from all others, those of its name before it was deleted included."""
+
+    account: str
+    table: str
+    """Its name in lower case."""
+    space: int
+    """The number of its space, which is never used again."""
 
 
 @dataclass(frozen=True, slots=True)

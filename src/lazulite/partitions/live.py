@@ -1,0 +1,261 @@
+"""The partitions of a running process: targets, a map for each table, the rounds of the balancer, and the gate.
+
+Invariants:
+- nothing here changes a result: a request passes, waits or is refused, and a page may end earlier;
+- all times are of one clock, which a test may move. Rounds that are due are made up for by the next request, each at
+  the time when it was due, so no timer runs and a server at rest does nothing;
+- memory is bounded: `TABLES_MAX` maps, and the buckets of the gate. A table beyond has one range, which never splits.
+"""
+
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from lazulite.engine.contract import EngineError
+from lazulite.partitions.balancer import Balancer, Event
+from lazulite.partitions.gate import PASS, AccountQuota, Decision, Gate, Limit, Subject
+from lazulite.partitions.load import RangeLoad, loads_of
+from lazulite.partitions.map_store import Maps, MapStore, ProcessMaps, TableLoads
+from lazulite.partitions.ranges import Range, RangeMap, TableKey
+from lazulite.partitions.targets import STUDY_2010, Rate, Targets
+
+TABLES_MAX: Final = 1_000
+EVENTS_MAX: Final = 100
+ROUNDS_MAX: Final = 240
+"""The rounds that are made up for at a time; earlier ones are left out."""
+
+
+class Charge(NamedTuple):
+    """What a request is charged for."""
+
+    account: str
+    service: str
+    """`table`, `queue` or `blob`."""
+    resource: str = ""
+    """The table in lower case, the queue, or the container; "" for the account itself."""
+    partition: str | None = None
+    """The PartitionKey, the name of a blob, or "" for a queue; None: it is of no one partition."""
+    start: str = ""
+    """The PartitionKey at which a page of a query starts."""
+    space: int | None = None
+    """The number of the table's space; None: it is not of the entities of a table."""
+    cost: float = 1
+    """The entities, messages or requests."""
+    size: int = 0
+    """The bytes of its body."""
+    writes: bool = False
+    """Whether it can be a write that is made although its client learns of a time-out."""
+
+
+class RangeState(NamedTuple):
+    """A range as it is now."""
+
+    range: Range
+    rate: float
+    """What it took in the last round, in operations per second."""
+    refused: int
+    """The requests that were refused since the range was made, by this process."""
+    delayed: int
+    """The requests that waited, likewise."""
+
+
+class LivePartitions:
+    """See above. For one event loop.
+
+    Args:
+        targets: the caps; None: nothing is limited, and no range splits. Maps and counts stay.
+        clock: returns the time in seconds, of all processes on the same store.
+        time_scale: divides the times of the balancer, and no rate.
+        seed: of what is left to chance.
+        maps: keeps the maps.
+        quota: of the accounts; None: this process has them for itself.
+        sleep: waits for some seconds; with a clock that a test moves, it does not.
+
+    Attributes:
+        outcomes: how many requests were refused or delayed, by what did it and whether it was a refusal.
+        events: what the balancer did last in this process, with its time.
+    """
+
+    def __init__(
+        self,
+        targets: Targets | None,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        *,
+        time_scale: float = 1,
+        seed: int = 0,
+        maps: MapStore | None = None,
+        quota: AccountQuota | None = None,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._time_scale = time_scale
+        self._seed = seed
+        self._store: MapStore = maps or ProcessMaps()
+        self._quota = quota
+        self._maps: dict[TableKey, RangeMap] = {}
+        self._loads: dict[TableKey, dict[str, RangeLoad]] = {}
+        """Of each table that has a map, by the starts of its ranges."""
+        self._rates: dict[TableKey, Mapping[str, float]] = {}
+        """Of the last round, by the starts of ranges."""
+        self._is_turning = False
+        self.outcomes: Counter[tuple[Limit, bool]] = Counter()
+        self.events: deque[tuple[float, Event]] = deque(maxlen=EVENTS_MAX)
+        self.use(targets)
+
+    def use(self, targets: Targets | None) -> None:
+        """Have other targets from now on. Maps stay; all buckets are full."""
+        self.targets = targets
+        self._gate = None if targets is None else Gate(targets, self._seed, self._quota)
+        self._balancer = Balancer(targets or STUDY_2010, self._time_scale)
+        self._last_round = self._last_turn = self._clock()
+
+    # The map.
+
+    @property
+    def maps(self) -> Maps:
+        """The maps that this process knows. A table without one has one range."""
+        return self._maps
+
+    def map_of(self, table: TableKey) -> RangeMap:
+        """Return the map of a table, a new one if it has none."""
+        found = self._maps.get(table)
+        if found is None:
+            found = RangeMap.of_new_table(self._balancer.place(self._maps), self._clock())
+            if len(self._maps) < TABLES_MAX:
+                self._maps[table] = found
+                self._loads[table] = loads_of(found, {})
+        return found
+
+    def states(self, table: TableKey) -> list[RangeState]:
+        """Return the ranges of a table, in the order of their keys."""
+        loads, rates = self._loads.get(table, {}), self._rates.get(table, {})
+        return [
+            RangeState(each, rates.get(each.start, 0), load.refused, load.delayed)
+            for each in self.map_of(table).ranges
+            for load in [loads.get(each.start, RangeLoad())]
+        ]
+
+    async def start(self) -> None:
+        """Get the maps of the store, before the first request."""
+        await self._round(self._clock())
+
+    async def refresh(self) -> None:
+        """Make the rounds of the balancer that are due."""
+        now, step = self._clock(), self._balancer.round_seconds
+        missed = (now - self._last_round) / step
+        if 0 <= missed < 1 or self._is_turning:
+            return
+        if not 0 <= missed <= ROUNDS_MAX:  # The clock was set, or the server was at rest for long.
+            self._last_round = self._last_turn = now - (0 if missed < 0 else ROUNDS_MAX * step)
+        self._is_turning = True
+        try:
+            while now - self._last_round >= step:
+                self._last_round += step
+                await self._round(self._last_round)
+        finally:
+            self._is_turning = False
+
+    async def _round(self, now: float) -> None:
+        """Take part in a round: hand in the loads, and get the maps."""
+
+        def balance(maps: Maps, loads: TableLoads, seconds: float) -> Maps:
+            after, events = self._balancer.balance(maps, loads, now, seconds)
+            self.events.extend((now, event) for event in events)
+            return {table: found for table, found in after.items() if not self._is_idle(found, now)}
+
+        seconds = now - self._last_turn
+        with suppress(EngineError):  # The loads are handed in with those of the next round.
+            self._maps = dict(await self._store.turn(self._maps, self._loads, now, seconds, balance))
+            self._last_turn = now
+            self._rates = {
+                table: {start: load.operations / max(seconds, 1e-9) for start, load in loads.items()}
+                for table, loads in self._loads.items()
+            }
+            self._loads = {table: loads_of(found, self._loads.get(table, {})) for table, found in self._maps.items()}
+            for load in (load for loads in self._loads.values() for load in loads.values()):
+                load.next_round()
+
+    def _is_idle(self, found: RangeMap, now: float) -> bool:
+        """Return whether a map tells no more than that of a new table, and its table is not used."""
+        only = found.ranges[0]
+        kept = self._balancer.targets.balancing.cold_after_seconds / self._time_scale
+        is_cold = only.cold_since is not None and now - only.cold_since >= kept
+        return len(found.ranges) == 1 and is_cold and not only.peak >= 1 and not only.is_moving(now)
+
+    # The gate.
+
+    async def admit(self, charge: Charge) -> Decision:
+        """Decide about an authenticated request whose body was received, before it touches the store; have it wait.
+
+        Returns:
+            The decision. One with an error is a refusal: raise it at once, or if `is_made`, after the write was made.
+        """
+        await self.refresh()
+        now, gate = self._clock(), self._gate
+        if gate is None:
+            self._note(charge, charge.cost, charge.size)
+            return PASS
+        await gate.prepare(charge.account, charge.cost, now, charge.size)
+        decision = gate.decide(self._subject(charge, gate.targets, now), charge.cost, now, charge.size)
+        if decision.limit is not None:
+            self._count(charge, decision)
+        if decision.error is None:
+            self._note(charge, charge.cost, charge.size)
+        if decision.delay_seconds:
+            await self._sleep(decision.delay_seconds)
+        return decision if charge.writes or not decision.is_made else decision._replace(is_made=False)
+
+    def owe(self, charge: Charge, cost: float, size: int = 0) -> None:
+        """Charge what was known only after a request.
+
+        Args:
+            charge: of the request.
+            cost: what it cost beside `charge.cost`, such as the rows that a page scanned.
+            size: the bytes of its response.
+        """
+        now, gate = self._clock(), self._gate
+        if cost:
+            self._note(charge, cost, 0)
+        if gate is not None:
+            gate.owe(self._subject(charge, gate.targets, now), cost, now, size)
+
+    def _subject(self, charge: Charge, targets: Targets, now: float) -> Subject:
+        account, service, resource, partition = charge[:4]
+        rate, bytes_rate = _rates_of(targets, service)
+        keys = None if partition is None else (account, service, resource, partition)
+        if charge.space is None:
+            return Subject(account, keys, rate, bytes_rate=None if keys is None else bytes_rate)
+        found = self.map_of(TableKey(account, resource, charge.space)).find(partition or charge.start)
+        # A move that ends later than one that begins now is of a clock that was set back since.
+        is_moving = 0 < found.moving_until - now <= self._balancer.move_seconds
+        return Subject(account, keys, rate, found.server % targets.balancing.servers, is_moving)
+
+    def _load(self, charge: Charge) -> RangeLoad | None:
+        """Return the load of the range that a request is about."""
+        if charge.space is None:
+            return None
+        table = TableKey(charge.account, charge.resource, charge.space)
+        start = self.map_of(table).find(charge.partition or charge.start).start
+        return self._loads.get(table, {}).get(start)
+
+    def _note(self, charge: Charge, cost: float, size: int) -> None:
+        load = self._load(charge)
+        if load is not None:
+            load.note(charge.partition or charge.start, cost, size)
+
+    def _count(self, charge: Charge, decision: Decision) -> None:
+        """Count a request that was refused, or waited."""
+        assert decision.limit is not None
+        is_refused, load = decision.error is not None, self._load(charge)
+        self.outcomes[decision.limit, is_refused] += 1
+        if load is not None:
+            load.refused += is_refused
+            load.delayed += not is_refused
+
+
+def _rates_of(targets: Targets, service: str) -> tuple[Rate, Rate | None]:
+    """Return the rates of a partition of a service, in operations and in bytes."""
+    rates = {"queue": (targets.queue, None), "blob": (targets.blob, targets.blob_bytes)}
+    return rates.get(service, (targets.partition, None))
