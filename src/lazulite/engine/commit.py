@@ -5,8 +5,9 @@ Each engine picks its cheapest way from the value:
     RocksDB      reads the rows and decides in the step in which the commit joins its group; it needs nothing else
     PostgreSQL   decides on examples, if all rows have preconditions, and sends the preconditions along; otherwise it
                  reads the rows, and writes if they are unchanged (see `postgres.engine`)
-    remote       asks the process that has the store to run the commit, if the commit has a procedure; otherwise it
-                 reads the rows, decides, and sends a compare-and-swap of all of them
+    remote       sends the process that has the store a conditional write, if the commit comes to one; or asks it to
+                 run the commit, if the commit has a procedure; otherwise it reads the rows, decides, and sends a
+                 compare-and-swap of all of them
 
 So a service states a commit once, and knows of no engine.
 """
@@ -14,7 +15,7 @@ So a service states a commit once, and knows of no engine.
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -88,6 +89,19 @@ Preconditions: TypeAlias = Callable[[Values | None], Sequence[Precondition | Non
 (None: they were not read), it may state that the rows are still those."""
 
 
+Expected: TypeAlias = bytes | Literal[True] | None
+"""What a conditional write expects of its row. None: it is absent; bytes: its value begins with these; True: nothing.
+"""
+
+
+class ConditionalWrite(NamedTuple):
+    """The write of one row, decided but for the timestamp, on the condition that the row is as it was expected."""
+
+    expected: Expected
+    parts: Sequence[bytes] | None
+    """What `CommitProcedure.complete` takes; None deletes the row."""
+
+
 class CommitProcedure(NamedTuple, Generic[T]):
     """How the commits of one kind travel to the process that has the store, which makes and runs them."""
 
@@ -98,6 +112,12 @@ class CommitProcedure(NamedTuple, Generic[T]):
     """Takes what `encode` returned to the same commit."""
     encode_result: Callable[[T], Plain] = lambda result: result
     decode_result: Callable[[Plain], T] = lambda result: result
+    conditional: Callable[[Any, Values | None], ConditionalWrite | None] | None = None
+    """Takes the `argument` of a commit of one row, and the row's value (None: it was not read), to the write that the
+    commit comes to. Returns None if that depends on the value, or takes more than a short step. The result of such a
+    commit is the timestamp."""
+    complete: Callable[[int, Sequence[bytes]], bytes] = lambda _, parts: b"".join(parts)
+    """Returns the value of a row, given the commit timestamp in ticks and the parts of a `ConditionalWrite`."""
 
 
 @dataclass(slots=True, eq=False)

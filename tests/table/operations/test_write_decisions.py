@@ -21,7 +21,7 @@ from lazulite.table.model.row import (
     encode_properties,
     in_order,
 )
-from lazulite.table.operations.write_decisions import EntityWrite, apply_all, apply_one, merge_members
+from lazulite.table.operations.write_decisions import APPLY_ONE, MERGE, EntityWrite, apply_all, apply_one, merge_members
 from tests.table.strategies import keys, properties
 from tests.table.writes import NOW, STORED, writes
 
@@ -68,6 +68,36 @@ def test_writes_together_state_what_each_does(several: tuple[EntityWrite, ...], 
     assert (len(expected) < 2) == any(write.precondition() is None for write in several)
     if len(expected) == 2 and all(map(_fits, expected, current)):
         assert commit.decide(current, NOW + 1) == commit.decide([each.example for each in expected], NOW + 1)
+
+
+@given(writes("r"), st.sampled_from([None, STORED]))
+def test_a_conditional_write_does_what_is_decided_on_the_row(write: EntityWrite, current: bytes | None) -> None:
+    assume(write.condition is None or write.kind.must_exist)
+    done: bytes | ServiceError | None
+    try:
+        done = replace(write).apply(current, NOW + 1)
+    except ServiceError as error:
+        done = error
+    conditional = write.conditional(None) or write.conditional([current])
+    if conditional is None:  # The primary is asked: it rejects, or merges in steps.
+        assert isinstance(done, ServiceError)
+        return
+    expected, parts = conditional
+    met = current is None if expected is None else expected is True or (current or b"").startswith(expected)
+    if met and (current is not None or not isinstance(expected, bytes)):
+        assert done == (None if parts is None else APPLY_ONE.complete(NOW + 1, parts))
+    else:
+        assert isinstance(done, ServiceError)
+
+
+@given(writes("r"))
+def test_a_conditional_merge_holds_for_the_version_of_the_row_that_was_read(write: EntityWrite) -> None:
+    merge = replace(write, kind=MERGE, condition=None)
+    assert merge.conditional(None) is None
+    conditional = merge.conditional([STORED])
+    if conditional is not None:
+        assert STORED.startswith(conditional.expected)  # type: ignore[arg-type]  # of a row that is present
+        assert not OTHER.startswith(conditional.expected)  # type: ignore[arg-type]  # likewise
 
 
 OTHER = assemble(NOW + 1, encode_keys("p", "r"), encode_properties({"A": Property(INT32, "2")}))

@@ -1,9 +1,10 @@
 """Ways to break what workers promise together: `python -m tests.torture.linearizability.worker_mutations NAME …`.
 
-The primary is a whole server; it starts its workers by the command above, which breaks them and then does what
-`lazulite.app.worker` does.
+The primary is a whole server. It breaks what it does itself, or starts its workers by the command above, which breaks
+them and then does what `lazulite.app.worker` does.
 """
 
+import asyncio
 import itertools
 import sys
 from collections.abc import Callable, Sequence
@@ -13,13 +14,15 @@ from typing import TypeVar
 from lazulite.app import worker
 from lazulite.app.registry import SPACES
 from lazulite.engine.commit import Commit
-from lazulite.engine.contract import UNKNOWN, Unknown
+from lazulite.engine.contract import UNKNOWN, Unknown, Waiter
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Message
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.rocksdb.change_log import ChangeLogReader
+from lazulite.engine.rocksdb.engine import RocksEngine, Rows, Written
 from lazulite.engine.rocksdb.replica import Replica
 from lazulite.server.server import Sockets
+from tests.torture.variants import slow_syncs
 
 LATE_READS = 8
 """One of so many reads finds the changes."""
@@ -87,6 +90,53 @@ def read_changes_late() -> None:
     ChangeLogReader.is_behind = property(is_known_behind)  # type: ignore[assignment, method-assign]
 
 
+def write_whatever_the_row_is() -> None:
+    """Compare no row with what a conditional write of a worker expects."""
+    write_now = RocksEngine.write_now
+
+    def write_anyway(
+        self: RocksEngine, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+    ) -> Written | Unknown:
+        return write_now(self, space, [(key, True, parts) for key, _, parts in rows], complete, waiter)
+
+    RocksEngine.write_now = write_anyway  # type: ignore[method-assign]  # That is the mutation.
+
+
+def repeat_timestamps() -> None:
+    """Give conditional writes timestamps that stand still for long."""
+    write_now = RocksEngine.write_now
+
+    def write_by_stopped_clock(
+        self: RocksEngine, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+    ) -> Written | Unknown:
+        database = self._lifecycle.writable()
+        newest, clock = database.newest_timestamp, self._clock
+        self._clock = lambda: newest
+        try:
+            return write_now(self, space, rows, complete, waiter)
+        finally:
+            database.newest_timestamp, self._clock = newest, clock
+
+    RocksEngine.write_now = write_by_stopped_clock  # type: ignore[method-assign]  # That is the mutation.
+
+
+def acknowledge_before_the_flush() -> None:
+    """Acknowledge conditional writes when they have joined a commit group; on a slow disk, so that there is one."""
+    slow_syncs()
+    write_now = RocksEngine.write_now
+
+    def write_and_tell(
+        self: RocksEngine, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+    ) -> Written | Unknown:
+        later: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        written = write_now(self, space, rows, complete, later)
+        if written is not UNKNOWN and len(written.declined) < len(rows):
+            asyncio.get_running_loop().call_soon(waiter.set_result, None)
+        return written
+
+    RocksEngine.write_now = write_and_tell  # type: ignore[method-assign]  # That is the mutation.
+
+
 _IN_WORKERS: dict[str, Callable[[], None]] = {
     "cache-rows": cache_rows,
     "acknowledge-without-evicting": acknowledge_without_evicting,
@@ -97,6 +147,9 @@ DETECTED_BY = {
     "cache-rows": "no order explains",
     "acknowledge-without-evicting": "was not seen by all workers",
     "read-changes-late": "no order explains",
+    "write-whatever-the-row-is": "no order explains",
+    "repeat-timestamps": "have the same ETag",
+    "acknowledge-before-the-flush": "no order explains",
 }
 """A part of the problem that reports each."""
 
@@ -111,7 +164,12 @@ def _start_broken(name: str) -> None:
     worker.command = broken
 
 
-MUTATIONS: dict[str, Callable[[], None]] = {name: partial(_start_broken, name) for name in _IN_WORKERS}
+MUTATIONS: dict[str, Callable[[], None]] = {
+    **{name: partial(_start_broken, name) for name in _IN_WORKERS},
+    "write-whatever-the-row-is": write_whatever_the_row_is,
+    "repeat-timestamps": repeat_timestamps,
+    "acknowledge-before-the-flush": acknowledge_before_the_flush,
+}
 
 
 if __name__ == "__main__":

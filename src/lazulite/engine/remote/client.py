@@ -14,12 +14,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 
-from lazulite.engine.commit import SWAP, Commit, Needs, Plain
+from lazulite.engine.commit import SWAP, Commit, CommitProcedure, Expected, Needs, Plain
 from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import UNKNOWN, Clock, EngineUnavailableError, Key, KeyRange, Slice, Unknown, Waiter
+from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
+from lazulite.engine.remote.conditional_writes import ConditionalWrites, Parts
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.rocksdb.replica import Replica
 from lazulite.engine.rocksdb.scan import Cursor, RowSlice
@@ -57,6 +59,7 @@ class RemoteEngine:
         self._pending: dict[int, asyncio.Future[Plain]] = {}
         self._scans: dict[int, asyncio.Queue[RowSlice | Exception | None]] = {}
         self._closed = ""
+        self._writes = ConditionalWrites(self._send_writes)
         self._replica: Replica | None = None
         self._following: asyncio.Task[None] | None = None
         self._replica_reads = self._primary_reads = 0
@@ -110,8 +113,36 @@ class RemoteEngine:
         procedure = commit.procedure
         if procedure is None:
             return await self._decide_and_swap(space, partition, commit)
+        writing = self._write(space, partition, commit, procedure)
+        if writing is not None:
+            timestamp = await writing
+            if timestamp is not None:
+                return procedure.decode_result(timestamp)
         payload = procedure.encode(commit.argument)
         return procedure.decode_result(await self._ask(messages.COMMIT, space, partition, procedure.name, payload))
+
+    def _write(
+        self, space: int, partition: str, commit: Commit[T], procedure: CommitProcedure[T]
+    ) -> "asyncio.Future[int | None] | None":
+        """Send a commit as a conditional write, and return the future of its timestamp; None if it is none."""
+        if procedure.conditional is None:
+            return None
+        self._check_open()
+        [row] = commit.rows
+        write = procedure.conditional(commit.argument, None)
+        if write is None:
+            value = self.get_now(space, partition, row)
+            write = None if value is UNKNOWN else procedure.conditional(commit.argument, [value])
+        return (
+            None if write is None else self._writes.add(space, procedure.name, encode_key(space, partition, row), write)
+        )
+
+    def _send_writes(
+        self, space: int, name: str, keys: Sequence[bytes], expected: Sequence[Expected], parts: Sequence[Parts]
+    ) -> "asyncio.Future[Plain]":
+        response = self._post(messages.WRITE, space, name, keys, expected, parts)
+        self.channel.send()
+        return response
 
     async def _decide_and_swap(self, space: int, partition: str, commit: Commit[T]) -> T:
         """Decide in this process, and write if the rows are still those on which that was done."""
@@ -204,12 +235,17 @@ class RemoteEngine:
         self._number += 1
         return self._number
 
-    async def _ask(self, kind: int, *arguments: Plain) -> Plain:
-        self._check_open()
+    def _post(self, kind: int, *arguments: Plain) -> "asyncio.Future[Plain]":
+        """Send a call; return the future of its response."""
         number = self._next()
         answer: asyncio.Future[Plain] = asyncio.get_running_loop().create_future()
         self._pending[number] = answer
         self.channel.post((kind, number, *arguments))
+        return answer
+
+    async def _ask(self, kind: int, *arguments: Plain) -> Plain:
+        self._check_open()
+        answer = self._post(kind, *arguments)
         try:
             return await answer
         finally:

@@ -3,6 +3,7 @@
     to the primary                                to the worker
     (GET, n, space, partition, row)               (DONE, n, result)
     (COMMIT, n, space, partition, name, argument) (REJECTED, n, rejection)
+    (WRITE, n, space, name, keys, expected, parts)
     (DROP, n, space)                              (FAILED, n, kind of EngineError, text)
     (CHECK, n)
     (FLUSH, n)
@@ -15,8 +16,8 @@
 
 `n` is the worker's number of a call, `m` the primary's number of a change. A scan may be `SLICES_AHEAD` slices ahead of
 its reader. A `COMMIT` has the name of a `CommitProcedure` and what it encoded; a `Codec` has all of these, and encodes
-rejections. A `CALL` runs a procedure that a service registers at the primary: work for which all workers share one
-memory.
+rejections. A `WRITE` has conditional writes of several commits (see `conditional_writes`). A `CALL` runs a procedure
+that a service registers at the primary: work for which all workers share one memory.
 """
 
 from collections.abc import Callable, Coroutine
@@ -31,11 +32,11 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
 )
 
-GET, COMMIT, DROP, CHECK, FLUSH, CALL, SCAN, MORE, STOP, ACKNOWLEDGE = range(10)
+GET, COMMIT, WRITE, DROP, CHECK, FLUSH, CALL, SCAN, MORE, STOP, ACKNOWLEDGE = range(11)
 """Messages to the primary."""
-DONE, REJECTED, FAILED, SLICE, INVALIDATE, END_INVALIDATION = range(10, 16)
+DONE, REJECTED, FAILED, SLICE, INVALIDATE, END_INVALIDATION = range(11, 17)
 """Messages to the worker."""
-FORWARD, PING, DECLINED, PONG, LEAVE = range(15, 20)
+FORWARD, PING, DECLINED, PONG, LEAVE = range(17, 22)
 """Messages between the processes of a database, see `peers`."""
 
 SLICES_AHEAD = 2

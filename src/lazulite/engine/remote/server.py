@@ -22,12 +22,13 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
 from lazulite.engine.commit import Plain
-from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange
+from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange, Unknown, Waiter
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
+from lazulite.engine.remote.conditional_writes import WRITES_MAX
 from lazulite.engine.remote.messages import SLICES_AHEAD, Procedure
-from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.engine import RocksEngine, Rows, Written
 
 ACKNOWLEDGE_SECONDS_MAX = 5.0
 """How long a worker may take to acknowledge an invalidation."""
@@ -109,6 +110,14 @@ class EngineServer:
         async with self.invalidated(space, [(partition, row) for row in commit.rows]):
             return procedure.encode_result(await self.engine.commit(space, partition, commit))
 
+    def write(self, space: int, name: str, rows: Rows, waiter: Waiter) -> Written | Unknown:
+        """Have a worker's conditional writes join the open commit group, see `RocksEngine.write_now`."""
+        if len(rows) > WRITES_MAX:
+            raise ValueError("a message has too many writes")
+        if space in self._watched:
+            return Written(0, range(len(rows)))
+        return self.engine.write_now(space, rows, self.codec.commits[name].complete, waiter)
+
     @asynccontextmanager
     async def invalidated(self, space: int, keys: list[Key]) -> AsyncIterator[None]:
         """Keep rows out of the workers' caches while they are changed."""
@@ -169,6 +178,8 @@ class _WorkerSession:
         kind, number = message[0], message[1]
         if kind == messages.GET:
             self._get(number, *message[2:])
+        elif kind == messages.WRITE:
+            self._write(number, *message[2:])
         elif kind in (messages.MORE, messages.STOP):
             task, credit = self._scans.get(number, (None, None))
             if task is not None and credit is not None:
@@ -200,22 +211,49 @@ class _WorkerSession:
         try:
             value = self._engine.get_now(*arguments)
         except Exception as failure:  # noqa: BLE001 - whatever it is, the caller waits for a response
-            self._fail(number, failure)
+            self.fail(number, failure)
             return
         if value is UNKNOWN:
             self._begin(self._respond(number, self._engine.get(*arguments)))
         else:
-            self.channel.post((messages.DONE, number, value))
-            self._server.passed()
+            self.respond(number, value)
+
+    def _write(self, number: int, space: int, name: str, *columns: Plain) -> None:
+        """Have conditional writes join the open commit group, without a task unless that is full."""
+        answer = _WriteAnswer(self, number)
+        try:
+            rows = list(zip(*columns, strict=True))
+            written = self._server.write(space, name, rows, answer)
+        except Exception as failure:  # noqa: BLE001 - as above
+            self.fail(number, failure)
+            return
+        if written is UNKNOWN:
+            self._begin(self._write_later(number, space, name, *columns))
+            return
+        answer.written = written
+        if len(written.declined) == len(rows):
+            answer.set_result(None)
+
+    async def _write_later(self, number: int, *arguments: Plain) -> None:
+        try:
+            await self._engine.wait_for_room()
+        except Exception as failure:  # noqa: BLE001 - as above
+            self.fail(number, failure)
+        else:
+            self._write(number, *arguments)
+
+    def respond(self, number: int, result: Plain) -> None:
+        """Send the response to a short call."""
+        self.channel.post((messages.DONE, number, result))
+        self._server.passed()
 
     async def _respond(self, number: int, call: Coroutine[Any, Any, Plain]) -> None:
         try:
             result = await call
         except Exception as failure:  # noqa: BLE001 - as above
-            self._fail(number, failure)
+            self.fail(number, failure)
         else:
-            self.channel.post((messages.DONE, number, result))
-            self._server.passed()
+            self.respond(number, result)
 
     async def _scan(
         self, number: int, credit: asyncio.Semaphore, space: int, encoded: Plain, limit: int | None, keys_only: bool
@@ -227,13 +265,14 @@ class _WorkerSession:
                     await credit.acquire()
                     self.channel.post((messages.SLICE, number, part.keys, part.values))
         except Exception as failure:  # noqa: BLE001 - as above
-            self._fail(number, failure)
+            self.fail(number, failure)
         else:
             self.channel.post((messages.DONE, number, None))
         finally:
             self._scans.pop(number, None)
 
-    def _fail(self, number: int, failure: Exception) -> None:
+    def fail(self, number: int, failure: Exception) -> None:
+        """Send that a call failed."""
         self.channel.post(self._server.codec.encode_failure(number, failure, self._server.report))
 
     def _lost(self) -> None:
@@ -244,6 +283,31 @@ class _WorkerSession:
         for acknowledged in self._unacknowledged.values():
             acknowledged.set_result(None)
         self._unacknowledged.clear()
+
+
+class _WriteAnswer:
+    """The response to conditional writes that have joined a commit group. Implements `Waiter`."""
+
+    __slots__ = ("_number", "_session", "written")
+
+    def __init__(self, session: _WorkerSession, number: int) -> None:
+        self._session = session
+        self._number = number
+        self.written: Written | None = None
+
+    def done(self) -> bool:
+        """See `Waiter`."""
+        return False
+
+    def set_result(self, _: None) -> None:
+        """See `Waiter`."""
+        assert self.written is not None
+        self._session.respond(self._number, (self.written.first, tuple(self.written.declined)))
+
+    def set_exception(self, exception: BaseException) -> None:
+        """See `Waiter`."""
+        assert isinstance(exception, EngineError), "nothing else makes a commit group fail"
+        self._session.fail(self._number, exception)
 
 
 async def _drop(server: EngineServer, space: int) -> None:

@@ -19,15 +19,15 @@ interpreter's lock while it compacts, so the thread does not delay the event loo
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from rocksdict import Rdict
 
-from lazulite.engine.commit import Commit, Decision, Needs, Values
+from lazulite.engine.commit import Commit, Decision, Expected, Needs, Values
 from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import (
     UNKNOWN,
@@ -39,7 +39,15 @@ from lazulite.engine.contract import (
     Unknown,
     Waiter,
 )
-from lazulite.engine.key_encoding import encode_key, encode_keys, index_key, is_listed, range_bounds, space_bounds
+from lazulite.engine.key_encoding import (
+    encode_key,
+    encode_keys,
+    index_key,
+    is_listed,
+    range_bounds,
+    space_bounds,
+    space_prefix,
+)
 from lazulite.engine.rocksdb.change_log import ChangeLog
 from lazulite.engine.rocksdb.data_directory import DataDirectory, make_checkpoint
 from lazulite.engine.rocksdb.database import DatabaseLifecycle, Failpoints, OpenDatabase
@@ -48,6 +56,7 @@ from lazulite.engine.rocksdb.group_commit import (
     STORE_ERRORS,
     UNCHANGED,
     GroupCommit,
+    KeyChange,
     Outcome,
     WorkerThread,
     changes_by_key,
@@ -102,6 +111,17 @@ class Reclaimer:
 
 
 T = TypeVar("T")
+
+Rows: TypeAlias = Sequence[tuple[bytes, Expected, Sequence[bytes] | None]]
+"""Conditional writes: the key without the space, what is expected of the row, and the parts of its new value."""
+
+
+class Written(NamedTuple):
+    """The outcome of conditional writes. Write number i has the timestamp `first + i`."""
+
+    first: int
+    declined: Collection[int]
+    """The numbers of those that did nothing."""
 
 
 class RocksEngine:
@@ -322,6 +342,63 @@ class RocksEngine:
         group_commit.resolve(waiter)
         result: T = decision.result
         return result
+
+    def write_now(
+        self, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+    ) -> Written | Unknown:
+        """Have conditional writes join the open commit group, each whose row is as expected, in their order.
+
+        Args:
+            space: of all rows.
+            rows: the writes.
+            complete: see `CommitProcedure`.
+            waiter: is resolved once the writes are durable; forgotten if there are none.
+
+        Returns:
+            `UNKNOWN` if the group is full, see `wait_for_room`. Then nothing was changed.
+
+        Raises:
+            EngineUnavailableError: nothing can be written.
+        """
+        database = self._lifecycle.writable()
+        group_commit = database.group_commit
+        if group_commit.full:
+            return UNKNOWN
+        if space in self._dropped:
+            return Written(0, range(len(rows)))
+        first = timestamp = max(self._clock(), database.newest_timestamp + 1)
+        prefix, get = space_prefix(space), database.get
+        opened, flushing = group_commit.pending_changes()
+        written: dict[bytes, bytes | None] = {}
+        changed: list[KeyChange] = []
+        declined: list[int] = []
+        for suffix, expected, parts in rows:
+            key = prefix + suffix
+            if key in written:
+                value = written[key]
+            else:
+                value = opened[key] if key in opened else flushing[key] if key in flushing else get(key)
+            if expected is True or (
+                value is None if expected is None else value is not None and value.startswith(expected)
+            ):
+                written[key] = after = None if parts is None else complete(timestamp, parts)
+                changed.append((key, value, after))
+            else:
+                declined.append(timestamp - first)
+            timestamp += 1
+        if changed:
+            group_commit.join(changed)
+            database.newest_timestamp = timestamp - 1
+            group_commit.resolve(waiter)
+        return Written(first, declined)
+
+    async def wait_for_room(self) -> None:
+        """Return when the open commit group accepts writes.
+
+        Raises:
+            EngineUnavailableError: nothing can be written.
+        """
+        await self._lifecycle.writable().group_commit.wait_for_room()
 
     async def drop(self, space: int) -> None:
         """Drop a space, see `Engine.drop`."""

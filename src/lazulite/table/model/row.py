@@ -127,6 +127,12 @@ def assemble(ticks: int, keys: str, properties: str | bytes) -> bytes:
     return b"".join((opening, f"{keys}{timestamp}".encode("ascii"), properties))
 
 
+def complete(ticks: int, keys: bytes, properties: bytes) -> bytes:
+    """Build a row's value as `assemble` does, from parts in ASCII."""
+    opening, timestamp = _system_parts(ticks)
+    return b"".join((opening, keys, timestamp.encode("ascii"), properties))
+
+
 @lru_cache(maxsize=64)
 def _system_parts(ticks: int) -> tuple[bytes, str]:
     """Return the bytes before the keys and the text after them; all rows of a commit have the same."""

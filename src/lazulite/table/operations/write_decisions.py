@@ -11,7 +11,7 @@ members is within every limit. Any other merge is left to the decoded properties
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -21,8 +21,10 @@ from lazulite.engine.commit import (
     ANYTHING,
     Commit,
     CommitProcedure,
+    ConditionalWrite,
     Decision,
     Expect,
+    Expected,
     Needs,
     Plain,
     Precondition,
@@ -37,6 +39,7 @@ from lazulite.table.model.entity import PROPERTIES_MAX, SURELY_SMALL, check_merg
 from lazulite.table.model.row import (
     LARGE_BYTES,
     assemble,
+    complete,
     custom_members,
     decode_members,
     decode_row,
@@ -102,6 +105,9 @@ INSERT_OR_REPLACE = Write(must_exist=None)
 INSERT_OR_MERGE = Write(must_exist=None, merges=True)
 DELETE = Write(must_exist=True, deletes=True)
 WRITES = (INSERT, REPLACE, MERGE, INSERT_OR_REPLACE, INSERT_OR_MERGE, DELETE)
+
+
+_EXPECTED: Mapping[Expect, Expected] = {Expect.ABSENT: None, Expect.ANYTHING: True}
 
 
 class Premerged(NamedTuple):
@@ -246,6 +252,20 @@ class EntityWrite:
         self.example = current
         return Precondition(Expect.PRESENT, ticks, example=current)
 
+    def conditional(self, current: Values | None) -> ConditionalWrite | None:
+        """Return what the write comes to, given its row (None: it was not read); None if that takes steps."""
+        found = self.precondition() if current is None else self.precondition_given(current[0])
+        if found is None:
+            return None
+        expected = _EXPECTED.get(found.expects, b"" if found.timestamp is None else example_at(found.timestamp))
+        if self.kind.deletes:
+            return ConditionalWrite(expected, None)
+        members: str | bytes = self.encoded
+        if self.premerged is not None:
+            members, self.premerged = self.premerged.members, None
+        keys = self.keys.encode("ascii")
+        return ConditionalWrite(expected, (keys, members.encode("ascii") if isinstance(members, str) else members))
+
 
 class WriteRejectedError(Exception):
     """The write of several at `index` is rejected."""
@@ -326,7 +346,13 @@ def _decode_write(payload: Plain) -> EntityWrite:
     return EntityWrite(WRITES[number], *rest)
 
 
-APPLY_ONE = CommitProcedure("table.apply_one", _encode_write, lambda payload: apply_one(_decode_write(payload)))
+APPLY_ONE = CommitProcedure(
+    "table.apply_one",
+    _encode_write,
+    lambda payload: apply_one(_decode_write(payload)),
+    conditional=EntityWrite.conditional,
+    complete=lambda ticks, parts: complete(ticks, *parts),
+)
 APPLY_ALL = CommitProcedure(
     "table.apply_all",
     lambda writes: [_encode_write(write) for write in writes],
