@@ -261,7 +261,7 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
         stack.callback(scheduler.close)
         async with (
             open_store(settings, None if metrics is None else metrics.flushed) as store,
-            open_services(settings, store, scheduler, begin_large=begin_large) as services,
+            open_services(settings, store, scheduler, begin_large=begin_large, logs=logs) as services,
         ):
 
             def application(names: Sequence[str]) -> HttpApplication:

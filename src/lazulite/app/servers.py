@@ -145,9 +145,17 @@ async def open_servers(
     """
     scheduler = FairScheduler()
     budgets = budgets_of(settings.limits, time.monotonic)
+    all_logs = [*logs]
     begin_large = large_responses(scheduler, budgets)
     async with open_services(
-        settings, store, scheduler, makes=makes, prepare=prepare, clock=clock, begin_large=begin_large
+        settings,
+        store,
+        scheduler,
+        makes=makes,
+        prepare=prepare,
+        clock=clock,
+        begin_large=begin_large,
+        logs=all_logs,
     ) as services:
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:
@@ -162,7 +170,7 @@ async def open_servers(
                 else SecurePort(own.https_port, certificate),
                 new_request_id=RequestIds(random.SystemRandom(), REQUEST_IDS[names[0]]).next,
                 limits=settings.limits,
-                logs=logs,
+                logs=all_logs,
                 scheduler=scheduler,
                 budgets=budgets,
                 on_leave=leave_all(served),

@@ -16,7 +16,9 @@ from functools import partial
 from ipaddress import ip_address
 from typing import NamedTuple, Protocol, TypeAlias
 
+from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.account_data import AccountData, caches_of
+from lazulite.app.analytics import analytics
 from lazulite.app.commands import TRAFFIC
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
@@ -207,6 +209,7 @@ async def open_services(
     prepare: Prepare | None = None,
     clock: Clock = system_clock,
     begin_large: BeginLarge = begin_at_once,
+    logs: list[ExchangeLog] | None = None,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -218,6 +221,8 @@ async def open_services(
         prepare: makes the engine ready; None if it is.
         clock: the time now, for credentials, errors and messages.
         begin_large: lets a large response begin.
+        logs: of the servers, to which the buffer of analytics adds itself while an account asks for that; None: no
+            account gets any.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -226,6 +231,7 @@ async def open_services(
     seconds = time.time if clock is system_clock else lambda: unix_seconds(clock())
     meter = Meter(seconds) if settings.meter else None
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
+    buffer = None if logs is None else ExchangeBuffer(logs, clock)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
         fetch_source = SourceFetcher(settings.copy_source_hosts).fetch if settings.copy_source_hosts else None
@@ -233,7 +239,7 @@ async def open_services(
         for name in (each for each in settings.services if each != WEB):
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
-            dependencies = replace(dependencies, meter=meter)
+            dependencies = replace(dependencies, meter=meter, note_properties=buffer.note if buffer else None)
             misdirected = MisdirectedClients(name, report)
             made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note, begin_large=begin_large))
         caches = _invalidations(made.values())
@@ -242,6 +248,8 @@ async def open_services(
         else:
             data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
             data.register(store.channel)
+        if buffer is not None:
+            await stack.enter_async_context(analytics(settings, buffer))
         served: dict[str, Served] = {}
         for name, service in made.items():
             await _start(service, store, scheduler, stack)

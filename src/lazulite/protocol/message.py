@@ -12,9 +12,9 @@ Invariants:
 """
 
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from lazulite.protocol.errors import ServiceError
 
@@ -29,11 +29,21 @@ Window = bytes | bytearray
 """A piece of a response's content; its maker does not change it any more."""
 
 
+class SubOperation(NamedTuple):
+    """One operation of a request that has several, such as an entity group transaction."""
+
+    operation: str
+    resource: tuple[str, ...]
+    """The names of what it changed, from the outermost: table, PartitionKey and RowKey."""
+    etag: str
+    """Of what it wrote; "" if it deleted."""
+
+
 @dataclass(slots=True)
 class RequestRecord:
     """The facts of one request that the service learns while it responds.
 
-    Invariant: each text is the service's own, or the name of an account that exists.
+    Invariant: each text is the service's own, or the name of an account that exists, but in `operations` and `parts`.
     """
 
     version: str = ""
@@ -46,6 +56,12 @@ class RequestRecord:
     """The class of an entity query."""
     rows_scanned: int = 0
     rows_returned: int = 0
+    service: str = ""
+    """The service that the account was addressed at, such as `table`; "" as for `account`, and for websites."""
+    operations: Sequence[SubOperation] = ()
+    """The operations of a change set that was applied, if the account has its writes logged."""
+    parts: "Sequence[tuple[Request, Response]]" = ()
+    """The requests that the request contained and what became of them, if the account has them logged or counted."""
 
 
 def pieces(data: bytes) -> Iterator[bytes]:

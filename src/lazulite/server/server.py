@@ -74,7 +74,7 @@ class Server:
         port: for plain HTTP; 0 for any free one, None for none.
         secure: for HTTPS.
         new_request_id: returns a unique id.
-        logs: receive every exchange.
+        logs: receive every exchange; the list may change while the server runs.
         clock: returns monotonic seconds.
         scheduler: schedules slow work; None for a scheduler of this server's own.
         budgets: bound memory and connections of the process; None for budgets of this server's own.
@@ -108,7 +108,7 @@ class Server:
             limits,
             new_request_id,
             clock,
-            tuple(logs),
+            logs,
             scheduler=scheduler or FairScheduler(),
             on_last=self._gone.set,
             budgets=budgets or budgets_of(limits, clock),

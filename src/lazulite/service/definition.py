@@ -26,7 +26,7 @@ from lazulite.protocol.version import AssumedVersion, assumed_version
 from lazulite.records.catalog import TimeToLive
 from lazulite.records.spaces import Space
 from lazulite.service.fetching import FetchSource
-from lazulite.service.properties import PropertiesStore
+from lazulite.service.properties import PropertiesObserver, PropertiesStore
 from lazulite.service.rejection import Rejection, reject_in_xml
 from lazulite.service.routing import (
     AnyCall,
@@ -110,6 +110,8 @@ class ServiceDependencies:
 
     primary: Primary | None = None
     """The process that has the store, of a worker; None: this process has it."""
+    note_properties: PropertiesObserver | None = None
+    """Called with the properties of an account, each time that they were read."""
     note_rejection: Callable[[Request, ServiceError], None] = lambda _, __: None
     """Called with each rejected request, before its response is made."""
 
@@ -132,7 +134,7 @@ class ServiceDependencies:
         clock = until_9999(self.clock)
         return SharedFields(
             engine=self.engine,
-            properties=PropertiesStore(self.engine, service, self.ttl),
+            properties=PropertiesStore(self.engine, service, self.ttl, self.note_properties),
             delegations=DelegationStore(self.engine, service, self.accounts, clock, self.random.randbytes, self.ttl),
             clock=clock,
             monotonic=self.monotonic,

@@ -59,6 +59,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self, definition: ServiceDefinition[ContextT, ResourceT, CallT], dependencies: ServiceDependencies
     ) -> None:
         self._definition = definition
+        self._name = definition.name
         self._context = context = definition.make_context(dependencies)
         self._addressing = dependencies.addressing
         self._accounts = dependencies.accounts
@@ -105,7 +106,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         if properties is None:
             return self._compile_and_run(request, cut)
         record = request.record
-        record.version, record.account = plan.version.governing, plan.account.name
+        record.service, record.version, record.account = self._name, plan.version.governing, plan.account.name
         record.operation = plan.route.operation
         request.authenticated = True
         if plan.operation.has_templates:
@@ -171,7 +172,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         try:
             address = self._addressing.locate(request)
             account = self._authenticator.account(address)
-            record.account = account.name
+            record.service, record.account = self._name, account.name
             if request.method == "OPTIONS":
                 response = await self._preflight(request)
             else:

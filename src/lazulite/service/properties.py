@@ -4,8 +4,9 @@ A new account has the defaults of these classes: everything off, no CORS rule.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, TypeAlias, TypedDict, cast
 
 from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.contract import Engine, Key
@@ -176,6 +177,13 @@ class ServiceProperties:
     blob: BlobProperties = DEFAULTS
     """Those that only the Blob service has; the defaults for other services."""
 
+    @property
+    def asks_for_analytics(self) -> bool:
+        """Whether requests are logged, or counted."""
+        logging = self.logging
+        logged = logging.read or logging.write or logging.delete
+        return logged or self.hour_metrics.enabled or self.minute_metrics.enabled
+
     def merge(self, update: "PropertiesUpdate") -> "ServiceProperties":
         """Return the properties after an update."""
         return ServiceProperties(
@@ -303,6 +311,10 @@ PROPERTIES_SPACE = Space(
 )
 
 
+PropertiesObserver: TypeAlias = Callable[[str, str, ServiceProperties], None]
+"""Takes the name of a service, an account, and its properties."""
+
+
 class PropertiesStore:
     """The service properties of all accounts for one service (`table`, …).
 
@@ -310,11 +322,19 @@ class PropertiesStore:
         engine: holds the rows.
         service: the service's name.
         ttl: how long a row is cached if other processes change rows without invalidation; None: until it changes.
+        observer: called with what was read, each time that it is read.
     """
 
-    def __init__(self, engine: Engine, service: str, ttl: TimeToLive | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        service: str,
+        ttl: TimeToLive | None = None,
+        observer: PropertiesObserver | None = None,
+    ) -> None:
         self._engine = engine
         self._service = service
+        self._observer = observer
         self._cache: RowCache[Key, ServiceProperties] = RowCache(ttl=ttl)
 
     @property
@@ -337,6 +357,8 @@ class PropertiesStore:
         before = self._cache.before_read()
         properties = _decode(await self._engine.get(SERVICE_PROPERTIES, account, self._service))
         self._cache.fill((account, self._service), properties, before)
+        if self._observer is not None:
+            self._observer(self._service, account, properties)
         return properties
 
     async def update(self, account: str, update: PropertiesUpdate) -> None:

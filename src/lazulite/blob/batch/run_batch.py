@@ -35,11 +35,15 @@ async def run_batch(call: Call) -> Response:
     time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
     written: list[bytes] = []
     version = RequestVersion(call.version, call.version)
+    properties = context.properties.cached(call.account)
+    analytics = properties is not None and properties.asks_for_analytics
     for part, request in zip(parts, requests, strict=True):
         response = await context.inner.kernel.respond_to_part(request, version)
         client_id = request.headers.get("x-ms-client-request-id", "")
         facts = PartProperties(part.head.content_id, request.id, call.version, client_id)
         written.append(write_part(response, facts))
+        if analytics:
+            call.record.parts = (*call.record.parts, (request, response))
         await time_slice.checkpoint()
     return batch_response(written, context.random)
 

@@ -51,7 +51,7 @@ class HttpApplication:
         self._service = service
         self._limits = limits
         self._new_request_id = new_request_id
-        self._logs = tuple(logs)
+        self._logs = logs
         self._bodies = BodyBudget(limits.buffered_bytes)
         self._running: set[asyncio.Task[Response]] = set()
 
@@ -64,6 +64,7 @@ class HttpApplication:
         """Answer a request."""
         if scope["type"] != "http":
             raise ValueError(f"not an HTTP scope: {scope['type']}")
+        began_s = time.monotonic()
         request, body = _request(scope, self._new_request_id()), AsgiBody(receive, self._limits, self._bodies)
         try:
             response = await self._answer(request, scope, body)
@@ -79,8 +80,9 @@ class HttpApplication:
         finally:
             if content is not None:
                 await content.aclose()
+        total_ms = (time.monotonic() - began_s) * 1000
         for log in self._logs:
-            log.record(Exchange(request, response, elapsed_ms, body.received_bytes, sent_bytes))
+            log.record(Exchange(request, response, elapsed_ms, body.received_bytes, sent_bytes, total_ms=total_ms))
 
     async def drain(self) -> None:
         """Wait until no request runs; after the drain's time, cancel the requests that still run."""

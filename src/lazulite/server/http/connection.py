@@ -200,7 +200,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
             self.at_rest = False
             later.start()
         else:
-            self._send(template, values, answer, len(body), began_s)
+            self._send(template, values, answer, data, len(body), began_s)
         return None
 
     def _hold(self, data: bytes) -> None:
@@ -210,10 +210,12 @@ class Connection(ConnectionParts, asyncio.Protocol):
         self.on(Event.HEAD_BEGUN)
         self.charge()
 
-    def _send(self, template: Template, values: HeadValues, answer: Answer, body_bytes: int, began_s: float) -> None:
-        """Send an answer that was ready, to a request whose body had so many bytes."""
+    def _send(
+        self, template: Template, values: HeadValues, answer: Answer, data: bytes, body_bytes: int, began_s: float
+    ) -> None:
+        """Send an answer that was ready, to a request that came as `data`, with so many bytes of a body."""
         parser = self.inbound.parser
-        send_answer(self, template, values, answer, self.server.new_request_id(), began_s, body_bytes)
+        send_answer(self, template, values, answer, self.server.new_request_id(), began_s, data, body_bytes)
         parser.message_count += 1
         if self.at_rest and not self.ending and (self.outbound is None or not self.outbound.hidden_bytes):
             self._message_count = parser.message_count

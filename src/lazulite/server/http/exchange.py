@@ -55,7 +55,7 @@ def respond(connection: ConnectionParts, pending: PendingRequest, response: Resp
     body = body_of(response, pending.request.method)
     if connection.outbound is not None:
         connection.outbound.write(head, body)
-    end_response(connection, pending, response, len(head) + len(body), linger=linger)
+    end_response(connection, pending, response, len(head), len(body), linger=linger)
     if pending.head:
         _learn(connection, pending, response)
 
@@ -81,22 +81,47 @@ def begin_response(connection: ConnectionParts, pending: PendingRequest, respons
 
 
 def end_response(
-    connection: ConnectionParts, pending: PendingRequest, response: Response, sent_bytes: int, *, linger: bool = False
+    connection: ConnectionParts,
+    pending: PendingRequest,
+    response: Response,
+    head_bytes: int,
+    body_bytes: int,
+    *,
+    linger: bool = False,
 ) -> None:
     """Log a response that was written, and end the connection if it was the last one."""
     server = connection.server
     if server.logs:
-        log_response(connection, pending, response, server.clock(), sent_bytes)
+        is_whole = connection.outbound is not None
+        log_response(connection, pending, response, server.clock(), head_bytes, body_bytes, is_whole=is_whole)
     if not pending.keep_alive:
         end_connection(connection, pending, linger=linger)
 
 
 def log_response(
-    connection: ConnectionParts, pending: PendingRequest, response: Response, begun_s: float, sent_bytes: int
+    connection: ConnectionParts,
+    pending: PendingRequest,
+    response: Response,
+    begun_s: float,
+    head_bytes: int,
+    body_bytes: int,
+    *,
+    is_whole: bool,
 ) -> None:
-    """Log a response, given when it began and how many bytes of it were written."""
+    """Log a response, given when it began, how many bytes of it were written, and whether those are all."""
     elapsed_ms = (begun_s - pending.started_s) * 1000
-    exchange = Exchange(pending.request, response, elapsed_ms, pending.received_bytes, sent_bytes)
+    total_ms = (connection.server.clock() - (pending.arrived_s or pending.started_s)) * 1000
+    exchange = Exchange(
+        pending.request,
+        response,
+        elapsed_ms,
+        pending.received_bytes,
+        head_bytes + body_bytes,
+        b"" if pending.request.path else pending.head[: len(pending.head) - pending.received_bytes],
+        head_bytes,
+        total_ms,
+        is_whole,
+    )
     for log in connection.server.logs:
         log.record(exchange)
 
@@ -133,7 +158,7 @@ async def send_content(
         if pending.answered:
             return
         if connection.outbound is None:
-            log_response(connection, pending, response, connection.server.clock(), 0)
+            log_response(connection, pending, response, connection.server.clock(), 0, 0, is_whole=False)
             return
         memory = connection.memory
         memory.is_authenticated = memory.is_authenticated or pending.request.authenticated
@@ -161,7 +186,7 @@ class _Sending:
         self._pending = pending
         self._response = response
         self._begun_s = 0.0
-        self._sent_bytes = 0
+        self._head_bytes = self._sent_bytes = 0
         self._has_begun = False
 
     async def send(self, content: ResponseContent) -> None:
@@ -180,7 +205,8 @@ class _Sending:
             if self._has_begun:
                 if not whole:
                     connection.abort()
-                log_response(connection, pending, self._response, self._begun_s, self._sent_bytes)
+                facts = self._begun_s, self._head_bytes, self._sent_bytes
+                log_response(connection, pending, self._response, *facts, is_whole=whole)
         if not pending.keep_alive:
             end_connection(connection, pending)
 
@@ -194,7 +220,7 @@ class _Sending:
         self._has_begun = True
         self._begun_s = connection.server.clock()
         head = begin_response(connection, self._pending, self._response)
-        self._sent_bytes = len(head)
+        self._head_bytes = len(head)
         connection.on(Event.CONTENT_STARTED)
         connection.outbound.write(head, b"")
 
@@ -251,10 +277,10 @@ def begin(connection: ConnectionParts, pending: PendingRequest, reader: Reader, 
     server, request, memory, gate = connection.server, pending.request, connection.memory, connection.gate
     if pending.length != 0:
         request.body_to_come = ReceivedBody(pending, server.bodies, server.limits, reader)
+    pending.arrived_s = pending.started_s = server.clock()
     if not may_respond:
         _start(connection, pending, response_of(server.service, request))
         return False
-    pending.started_s = server.clock()
     try:
         try:
             response = run_metered(server.service.respond, request, server.scheduler, gate.meter)
@@ -280,9 +306,10 @@ def send_answer(
     answer: Answer,
     request_id: str,
     began_s: float,
+    data: bytes,
     body_bytes: int,
 ) -> None:
-    """Send, and log, the answer of a template to a request whose body had so many bytes."""
+    """Send, and log, the answer of a template to a request that came as `data`, with so many bytes of a body."""
     server, outbound = connection.server, connection.outbound
     head = template.head_of(answer, values, request_id)
     if server.stopping:
@@ -297,7 +324,9 @@ def send_answer(
             record = replace(record, rows_scanned=answer.rows, rows_returned=answer.rows)
         request = Request(template.method, "", client=connection.client, id=request_id, record=record)
         elapsed_ms = (server.clock() - began_s) * 1000
-        exchange = Exchange(request, Response(answer.status), elapsed_ms, body_bytes, len(head) + len(body))
+        response = Response(answer.status, opening=answer.opening)
+        came, sizes = data[: len(data) - body_bytes], (body_bytes, len(head) + len(body))
+        exchange = Exchange(request, response, elapsed_ms, *sizes, came, len(head), elapsed_ms)
         for log in server.logs:
             log.record(exchange)
 
@@ -343,7 +372,7 @@ class TemplateExchange:
             connection.running = None
         try:
             if not pending.answered:
-                facts = pending.request.id, pending.started_s, pending.received_bytes
+                facts = pending.request.id, pending.started_s, pending.head, pending.received_bytes
                 send_answer(connection, self._template, self._values, answer, *facts)
                 if connection.server.stopping:
                     end_connection(connection, pending)

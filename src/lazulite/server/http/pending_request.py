@@ -38,6 +38,7 @@ class PendingRequest:
             that.
 
     `head`: its bytes, if it may have a template; with its body, if it has one. `complete`: the whole body has come.
+    `arrived_s`, `started_s`: when its head was there, and when the service had all that it waited for; 0.0: not yet.
     `error`: what the server found wrong. `accepted`: the service has accepted the body, for which `reserved_bytes` of
     memory are reserved. `is_streamed`: it reads the body in chunks. `discards`: what comes of the body is dropped.
     """
@@ -57,7 +58,7 @@ class PendingRequest:
     reserved_bytes = 0
     discarded_bytes = 0
     kept_bytes = 0
-    started_s = 0.0
+    arrived_s = started_s = 0.0
     _parts: Sequence[bytes | bytearray] = ()
     _head_bytes = 0
     _left = False

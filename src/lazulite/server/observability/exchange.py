@@ -6,13 +6,25 @@ from lazulite.protocol.message import Request, Response
 
 
 class Exchange(NamedTuple):
-    """One answered request. `elapsed_ms`: from the whole request's arrival at the service to the response's writing."""
+    """One answered request. `elapsed_ms`: from the whole request's arrival at the service to the response's writing.
+
+    A request that a template has answered has no path, query and headers, but `head`. `bytes_out` are those of the
+    response with its head, if the server writes that.
+    """
 
     request: Request
     response: Response
     elapsed_ms: float
     bytes_in: int
     bytes_out: int
+    head: bytes = b""
+    """The head of the request as it came, if `request` lacks what it says."""
+    head_bytes_out: int = 0
+    """The bytes of the head of the response, which `bytes_out` counts, too."""
+    total_ms: float = 0.0
+    """From the arrival of the request's head to the last write of the response."""
+    is_whole: bool = True
+    """Whether the response was written to its end, while the client was there."""
 
 
 class ExchangeLog(Protocol):

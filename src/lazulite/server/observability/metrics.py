@@ -160,7 +160,7 @@ class Metrics:
 
     def record(self, exchange: Exchange) -> None:
         """Count an answered request."""
-        request, response, elapsed_ms, bytes_in, bytes_out = exchange
+        request, response, elapsed_ms, bytes_in, bytes_out = exchange[:5]
         record = request.record
         key = record.operation, response.status
         known = self._known.get(key) or self._meet(*key)

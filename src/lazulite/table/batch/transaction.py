@@ -15,7 +15,7 @@ from http import HTTPStatus
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import AuthorityError, ServiceError
-from lazulite.protocol.message import Response
+from lazulite.protocol.message import Response, SubOperation
 from lazulite.protocol.multipart import (
     PARTS_MAX,
     BatchBody,
@@ -33,7 +33,7 @@ from lazulite.table.call import Call, metered_table
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.model.row import etag_of
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual, respond
-from lazulite.table.operations.write_decisions import EntityWrite, WriteRejectedError, apply_all
+from lazulite.table.operations.write_decisions import NAMES, EntityWrite, WriteRejectedError, apply_all
 from lazulite.table.payload.formats import Preference, format_for_error, read_preference
 from lazulite.table.payload.links import linked_key, row_link
 from lazulite.table.responses import LOCATION_LINES, batch_error, preference_applied
@@ -123,7 +123,22 @@ async def _run_changes(call: Call, batch: BatchBody, time_slice: TimeSlice) -> l
     writes = [write for _, write in operations]
     timestamp = await _commit(operations[0][0].call, writes)
     call.record.rows_returned = len(writes)
+    properties = call.context.properties.cached(call.account)
+    if properties is not None and properties.logging.write:
+        call.record.operations = _sub_operations(operations, timestamp)
     return await time_slice.run(_respond(operations, batch, timestamp))
+
+
+def _sub_operations(operations: Sequence[_Operation], timestamp: int) -> list[SubOperation]:
+    etag = etag_of(timestamp)
+    return [
+        SubOperation(
+            NAMES[write.kind],
+            (validated.call.resource.table, write.partition_key, write.row_key),
+            "" if write.kind.deletes else etag,
+        )
+        for validated, write in operations
+    ]
 
 
 def _prepare(call: Call, batch: BatchBody) -> Steps[list[_Operation]]:

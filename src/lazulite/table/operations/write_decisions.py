@@ -104,6 +104,15 @@ MERGE = Write(must_exist=True, merges=True)
 INSERT_OR_REPLACE = Write(must_exist=None)
 INSERT_OR_MERGE = Write(must_exist=None, merges=True)
 DELETE = Write(must_exist=True, deletes=True)
+NAMES = {
+    INSERT: "InsertEntity",
+    REPLACE: "UpdateEntity",
+    MERGE: "MergeEntity",
+    INSERT_OR_REPLACE: "InsertOrReplaceEntity",
+    INSERT_OR_MERGE: "InsertOrMergeEntity",
+    DELETE: "DeleteEntity",
+}
+"""The name of each kind's operation."""
 WRITES = (INSERT, REPLACE, MERGE, INSERT_OR_REPLACE, INSERT_OR_MERGE, DELETE)
 
 

@@ -1,0 +1,150 @@
+"""Exchanges as the request path leaves them: one tuple for each, in a bounded buffer.
+
+Invariants:
+- the buffer is among the logs of the servers only while the properties of some account ask for logging or metrics;
+- the request path formats nothing, reads no head and waits for nothing. What costs more is done by the collector;
+- what is kept is bounded in bytes. What does not fit is dropped and counted;
+- a tuple holds no body.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from lazulite.protocol.clock import Clock
+from lazulite.protocol.message import RequestRecord
+from lazulite.server.observability.exchange import Exchange, ExchangeLog
+from lazulite.service.properties import ServiceProperties
+
+BYTES_MAX = 32 * 1024 * 1024
+"""What the tuples that wait may take."""
+_TUPLE_BYTES = 1024
+"""What one takes beside the texts of its heads."""
+_FIELD_BYTES = 64
+
+
+class RecordedExchange(NamedTuple):
+    """One exchange, without bodies."""
+
+    ended: int
+    """In ticks."""
+    record: RequestRecord
+    id: str
+    client: str
+    scheme: str
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    head: bytes
+    """The head of the request as it came; empty: the four fields before have it."""
+    is_authenticated: bool
+    status: int
+    error_code: str
+    fields: Sequence[tuple[str, str]]
+    """Of the response, behind those of `opening`."""
+    opening: str
+    elapsed_ms: float
+    total_ms: float
+    bytes_in: int
+    """Of the body."""
+    bytes_out: int
+    """Of head and body."""
+    head_bytes_out: int
+    is_whole: bool
+    size: int
+    """The bytes that it takes, roughly."""
+
+
+class ExchangeBuffer:
+    """Takes the exchanges that some account asks for. Implements `ExchangeLog`.
+
+    Args:
+        logs: of the servers; the buffer adds itself to them, and removes itself.
+        clock: the time now.
+        bytes_max: what the waiting tuples may take.
+
+    Attributes:
+        dropped: the exchanges for which there was no room.
+        on_first: called when a tuple is there and was none before.
+        wanted: the properties that ask for analytics, by service and account.
+    """
+
+    reads_heads = False
+
+    def __init__(self, logs: list[ExchangeLog], clock: Clock, bytes_max: int = BYTES_MAX) -> None:
+        self._logs = logs
+        self._clock = clock
+        self._bytes_max = bytes_max
+        self._waiting: deque[RecordedExchange] = deque()
+        self._held_bytes = 0
+        self.dropped = 0
+        self.on_first: Callable[[], None] = lambda: None
+        self.wanted: dict[tuple[str, str], ServiceProperties] = {}
+
+    def note(self, service: str, account: str, properties: ServiceProperties) -> None:
+        """Take what an account asks for from now on: a `PropertiesObserver`."""
+        had = bool(self.wanted)
+        if properties.asks_for_analytics:
+            self.wanted[service, account] = properties
+        else:
+            self.wanted.pop((service, account), None)
+        if bool(self.wanted) != had:
+            self._logs.remove(self) if had else self._logs.append(self)
+
+    def record(self, exchange: Exchange) -> None:
+        """Keep an exchange, if its account asks for it and there is room."""
+        request, response, elapsed_ms, bytes_in, bytes_out, head, head_bytes_out, total_ms, is_whole = exchange
+        record, headers, fields = request.record, request.headers, response.headers
+        if (record.service, record.account) not in self.wanted:
+            return
+        size = _TUPLE_BYTES + len(head) + len(request.path) + len(request.query)
+        if headers:
+            size += _FIELD_BYTES * len(headers) + sum(map(len, headers.values()))
+        if fields:
+            size += sum([_FIELD_BYTES + len(value) for _, value in fields])
+        if record.operations or record.parts:
+            size += 2 * bytes_in + _TUPLE_BYTES * len(record.parts)
+        if self._held_bytes + size > self._bytes_max:
+            self.dropped += 1
+            return
+        self._held_bytes += size
+        waiting = self._waiting
+        waiting.append(
+            RecordedExchange(
+                self._clock(),
+                record,
+                request.id,
+                request.client,
+                request.scheme,
+                request.method,
+                request.path,
+                request.query,
+                headers,
+                head,
+                request.authenticated,
+                response.status,
+                response.error_code,
+                fields,
+                response.opening,
+                elapsed_ms,
+                total_ms,
+                bytes_in,
+                bytes_out,
+                head_bytes_out,
+                is_whole,
+                size,
+            )
+        )
+        if len(waiting) == 1:
+            self.on_first()
+
+    def failed(self, request_id: str, failure: BaseException) -> None:
+        """Do nothing: the exchange follows."""
+
+    def take(self, count: int) -> list[RecordedExchange]:
+        """Return the oldest tuples, so many at most, and keep them no more."""
+        waiting = self._waiting
+        taken = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+        self._held_bytes -= sum(each.size for each in taken)
+        return taken
