@@ -45,6 +45,7 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[Message] = []
         self._incoming = bytearray()
+        """The beginning of a frame."""
         self._ended = False
         self._gone = asyncio.Event()
 
@@ -86,8 +87,10 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on each message that is complete."""
-        incoming = self._incoming
-        incoming += data
+        incoming: bytes | bytearray = data
+        if self._incoming:
+            self._incoming += data
+            incoming = self._incoming
         start, size = 0, len(incoming)
         while size - start >= _HEAD_BYTES and not self._ended:
             body = start + _HEAD_BYTES
@@ -98,7 +101,8 @@ class Channel(asyncio.Protocol):
             start = end
             for message in messages:
                 self._received(message)
-        del incoming[:start]
+        if start or incoming is data:
+            self._incoming = bytearray(memoryview(incoming)[start:])
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """Report the loss, once."""

@@ -36,6 +36,7 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import NamedTuple, TypeVar
 
 from lazulite.engine.ordinal import ordinal
+from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.table.model.edm import TYPES, EdmType, format_datetime, needs_annotation, type_of_literal
 
 HEAD_BYTES = 9
@@ -136,9 +137,17 @@ def complete(ticks: int, keys: bytes, properties: bytes) -> bytes:
 @lru_cache(maxsize=64)
 def _system_parts(ticks: int) -> tuple[bytes, str]:
     """Return the bytes before the keys and the text after them; all rows of a commit have the same."""
-    etag = etag_of(ticks)  # As the response has it, too.
-    text = etag.split("'")[1].replace("%3A", ":")
-    return _VERSION + ticks.to_bytes(8, "big") + f'"odata.etag":{quote(etag)},'.encode(), f',"Timestamp":"{text}"'
+    seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
+    etag, timestamp = _openings(seconds)
+    end = f".{fraction:07}".rstrip("0") + "Z" if fraction else "Z"
+    return b"".join((_VERSION, ticks.to_bytes(8, "big"), f'{etag}{end}\'\\"",'.encode())), f'{timestamp}{end}"'
+
+
+@lru_cache(maxsize=64)
+def _openings(seconds: int) -> tuple[str, str]:
+    """Return the members of the ETag and of the Timestamp up to the fraction of a second, as `etag_of` has them."""
+    text = format_datetime(seconds * TICKS_PER_SECOND)[:-1]
+    return f'"odata.etag":"W/\\"datetime\'{text.replace(":", "%3A")}', f',"Timestamp":"{text}'
 
 
 def ticks_of(value: bytes) -> int:
