@@ -173,7 +173,7 @@ def test_any_load_leaves_maps_whole(rounds: list[dict[TableKey, dict[str, float]
     for asked in rounds:
         world.run(15, partial(_always, asked))
         for found in world.maps.values():
-            assert decode(encode(found)) == found
+            assert decode(encode("t", found)) == ("t", found)
             assert sum(each.is_moving(world.now) for each in found.ranges) <= 1
 
 

@@ -14,7 +14,7 @@ from lazulite.partitions.targets import SERVERS_MAX
 
 from .test_ranges import STEPS, changed
 
-WHOLE = json.loads(encode(changed([("split", "m", 1), ("move", "a", 2)])))
+WHOLE = json.loads(encode("orders", changed([("split", "m", 1), ("move", "a", 2)])))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
@@ -22,8 +22,8 @@ VALUES = st.recursive(
 )
 
 
-def document(*rows: object, version: object = 0, form: object = 1) -> bytes:
-    return json.dumps({"format": form, "version": version, "ranges": rows}).encode()
+def document(*rows: object, version: object = 0, form: object = 1, table: object = "orders") -> bytes:
+    return json.dumps({"format": form, "table": table, "version": version, "ranges": rows}).encode()
 
 
 def row(start: object = "", server: object = 0, **others: object) -> list[object]:
@@ -33,7 +33,7 @@ def row(start: object = "", server: object = 0, **others: object) -> list[object
 @given(STEPS)
 def test_a_map_is_read_back(steps: list[tuple[str, str, int]]) -> None:
     found = changed(steps)
-    assert decode(encode(found)) == found
+    assert decode(encode("orders", found)) == ("orders", found)
 
 
 @given(st.binary(max_size=200))
@@ -54,13 +54,13 @@ def test_a_damaged_map_keeps_the_invariants_or_is_an_error(data: st.DataObject) 
         place = place[key]
     place[key] = data.draw(VALUES)
     try:
-        found = decode(json.dumps(damaged).encode("utf-8", "surrogatepass"))
+        table, found = decode(json.dumps(damaged).encode("utf-8", "surrogatepass"))
     except MapError:
         return
     starts = [ordinal(each.start) for each in found.ranges]
     assert not starts[0]
     assert all(left < right for left, right in pairwise(starts))
-    assert decode(encode(found)) == found
+    assert decode(encode(table, found)) == (table, found)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,8 @@ def test_a_damaged_map_keeps_the_invariants_or_is_an_error(data: st.DataObject) 
         b'{"format": 2}',
         document(row(), form=2),
         document(),
+        document(row(), table=1),
+        document(row(), table="\ud800"),
         document(*[row()] * 10_000),
         document(row("a")),
         document(row(), row("b"), row("a")),
@@ -107,10 +109,10 @@ def test_damage_is_an_error(damaged: bytes) -> None:
 @given(st.text(min_size=1, max_size=1024))
 def test_any_key_is_a_boundary(key: str) -> None:
     found = RangeMap((Range("", 0, 1.5), Range(key, 63, 2.25, 3.5, None, 4, 0.125)), 7)
-    assert decode(encode(found)) == found
+    assert decode(encode("orders", found)) == ("orders", found)
 
 
 def test_a_map_that_is_too_large_is_not_stored() -> None:
     ranges = (Range("", 0, 0), *(Range(f"{number:04}" + "k" * 1020, 0, 0) for number in range(1100)))
     with pytest.raises(MapError, match="of at most"):
-        encode(RangeMap(ranges))
+        encode("orders", RangeMap(ranges))

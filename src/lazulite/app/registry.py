@@ -5,6 +5,7 @@ from lazulite.auth.delegation.store import DELEGATIONS_SPACE
 from lazulite.blob.service import BLOB
 from lazulite.engine.remote.codec import Codec
 from lazulite.migration.journal import COPIES_SPACE
+from lazulite.partitions.ledger import QUOTAS_SPACE
 from lazulite.queue.service import QUEUE
 from lazulite.records.spaces import COUNTERS_SPACE, Spaces
 from lazulite.service.properties import PROPERTIES_SPACE
@@ -13,7 +14,7 @@ from lazulite.table.service import TABLE
 
 SERVICES = (TABLE, QUEUE, BLOB)
 
-SHARED_SPACES = (COUNTERS_SPACE, PROPERTIES_SPACE, ACCOUNTS_SPACE, COPIES_SPACE, DELEGATIONS_SPACE)
+SHARED_SPACES = (COUNTERS_SPACE, PROPERTIES_SPACE, ACCOUNTS_SPACE, COPIES_SPACE, DELEGATIONS_SPACE, QUOTAS_SPACE)
 """The spaces that all services share."""
 
 SPACES = Spaces(*SHARED_SPACES, *(space for service in SERVICES for space in service.spaces))

@@ -22,6 +22,8 @@ from lazulite.partitions.targets import STUDY_2010, Rate, Targets
 
 TABLES_MAX: Final = 1_000
 EVENTS_MAX: Final = 100
+FOLLOWED_A_MOVE: Final = 16
+"""How often a process follows the changes of others in the time of one move, so that it refuses what moves."""
 ROUNDS_MAX: Final = 240
 """The rounds that are made up for at a time; earlier ones are left out."""
 
@@ -99,6 +101,8 @@ class LivePartitions:
         """Of each table that has a map, by the starts of its ranges."""
         self._rates: dict[TableKey, Mapping[str, float]] = {}
         """Of the last round, by the starts of ranges."""
+        self._followed = float("-inf")
+        """When this process has looked for changes of others."""
         self._is_turning = False
         self.outcomes: Counter[tuple[Limit, bool]] = Counter()
         self.events: deque[tuple[float, Event]] = deque(maxlen=EVENTS_MAX)
@@ -138,14 +142,22 @@ class LivePartitions:
         ]
 
     async def start(self) -> None:
-        """Get the maps of the store, before the first request."""
-        await self._round(self._clock())
+        """Get the maps of the store, before the first request.
+
+        Raises:
+            EngineError: the store cannot be reached. It is asked again later.
+        """
+        self._adopt(await self._store.follow(self._maps))
 
     async def refresh(self) -> None:
-        """Make the rounds of the balancer that are due."""
+        """Make the rounds of the balancer that are due, and follow what other processes have changed."""
         now, step = self._clock(), self._balancer.round_seconds
         missed = (now - self._last_round) / step
-        if 0 <= missed < 1 or self._is_turning:
+        if self._is_turning:
+            return
+        if 0 <= missed < 1:
+            if self._store.is_shared and not 0 <= now - self._followed < self._balancer.move_seconds / FOLLOWED_A_MOVE:
+                await self._follow(now)
             return
         if not 0 <= missed <= ROUNDS_MAX:  # The clock was set, or the server was at rest for long.
             self._last_round = self._last_turn = now - (0 if missed < 0 else ROUNDS_MAX * step)
@@ -157,6 +169,19 @@ class LivePartitions:
         finally:
             self._is_turning = False
 
+    async def _follow(self, now: float) -> None:
+        self._followed, self._is_turning = now, True
+        try:
+            with suppress(EngineError):  # The maps that are known stand meanwhile.
+                self._adopt(await self._store.follow(self._maps))
+        finally:
+            self._is_turning = False
+
+    def _adopt(self, maps: Maps) -> None:
+        """Have other maps from now on. What a range took stands if it is still the same."""
+        self._maps = dict(maps)
+        self._loads = {table: loads_of(found, self._loads.get(table, {})) for table, found in maps.items()}
+
     async def _round(self, now: float) -> None:
         """Take part in a round: hand in the loads, and get the maps."""
 
@@ -167,13 +192,13 @@ class LivePartitions:
 
         seconds = now - self._last_turn
         with suppress(EngineError):  # The loads are handed in with those of the next round.
-            self._maps = dict(await self._store.turn(self._maps, self._loads, now, seconds, balance))
-            self._last_turn = now
+            maps = await self._store.turn(self._maps, self._loads, now, seconds, balance)
+            self._last_turn = self._followed = now
             self._rates = {
                 table: {start: load.operations / max(seconds, 1e-9) for start, load in loads.items()}
                 for table, loads in self._loads.items()
             }
-            self._loads = {table: loads_of(found, self._loads.get(table, {})) for table, found in self._maps.items()}
+            self._adopt(maps)
             for load in (load for loads in self._loads.values() for load in loads.values()):
                 load.next_round()
 

@@ -1,4 +1,4 @@
-"""A map of ranges as bytes: what a store keeps of it.
+"""The map of a table as bytes: what a store keeps of it.
 
 Invariants: a map that was encoded is read back as it was. Of any bytes, `decode` returns a map that keeps the
 invariants of `ranges`, or raises `MapError`; it takes time and memory in proportion to a bounded size.
@@ -15,8 +15,8 @@ from lazulite.partitions.targets import RANGES_MAX, SERVERS_MAX
 BYTES_MAX = 1 << 20
 """The most bytes of a map. It has room for a thousand ranges with usual keys."""
 _FORMAT = 1
-_START_MAX = 1024
-"""The most characters of a PartitionKey."""
+_NAME_MAX = 1024
+"""The most characters of a PartitionKey, and more than a table's name has."""
 _NUMBER_MAX = 1e15
 _FIELDS = ("changed", "moving_until", "hot_since", "cold_since", "peak")
 _OPTIONAL = frozenset({"hot_since", "cold_since"})
@@ -26,22 +26,22 @@ class MapError(ValueError):
     """Bytes are no map, or a map is too large to be stored. The text is one line for people."""
 
 
-def encode(found: RangeMap) -> bytes:
-    """Return a map as it is stored.
+def encode(table: str, found: RangeMap) -> bytes:
+    """Return the map of a table as it is stored.
 
     Raises:
         MapError: it has more than `BYTES_MAX`.
     """
     rows = [[each.start, each.server, *(getattr(each, name) for name in _FIELDS)] for each in found.ranges]
-    document = {"format": _FORMAT, "version": found.version, "ranges": rows}
+    document = {"format": _FORMAT, "table": table, "version": found.version, "ranges": rows}
     encoded = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     if len(encoded) > BYTES_MAX:
         raise MapError(f"a partition map has {len(encoded):,} bytes, of at most {BYTES_MAX:,}")
     return encoded
 
 
-def decode(document: bytes) -> RangeMap:
-    """Return a stored map.
+def decode(document: bytes) -> tuple[str, RangeMap]:
+    """Return the name of a table in lower case, and its map.
 
     Raises:
         MapError: the bytes are no map.
@@ -56,7 +56,7 @@ def decode(document: bytes) -> RangeMap:
         if not 0 < len(rows) <= SERVERS_MAX * RANGES_MAX:
             raise MapError(f"a partition map has {len(rows)} ranges")
         ranges = tuple(_range(*row) for row in rows)
-        version = _whole(read["version"])
+        table, version = _name(read["table"]), _whole(read["version"])
     except MapError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
@@ -64,7 +64,7 @@ def decode(document: bytes) -> RangeMap:
     starts = [ordinal(each.start) for each in ranges]
     if starts[0] or any(left >= right for left, right in pairwise(starts)):
         raise MapError("the ranges of a partition map overlap, or do not begin at the first key")
-    return RangeMap(ranges, version)
+    return table, RangeMap(ranges, version)
 
 
 def _range(start: object, server: object, *times: object) -> Range:
@@ -73,14 +73,18 @@ def _range(start: object, server: object, *times: object) -> Range:
     Raises:
         ValueError: they are not those of a range.
     """
-    if not isinstance(start, str) or len(start) > _START_MAX:
-        raise ValueError("start")
-    start.encode()  # A lone surrogate is no character of a key.
     values = {
         name: None if value is None and name in _OPTIONAL else _number(value)
         for name, value in zip(_FIELDS, times, strict=True)
     }
-    return Range(start, _whole(server, SERVERS_MAX - 1), **values)  # type: ignore[arg-type]  # Only optional ones are None.
+    return Range(_name(start), _whole(server, SERVERS_MAX - 1), **values)  # type: ignore[arg-type]  # Only optional ones are None.
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or len(value) > _NAME_MAX:
+        raise ValueError("a name is out of bounds")
+    value.encode()  # A lone surrogate is no character of a key.
+    return value
 
 
 def _whole(value: object, most: int = 2**63 - 1) -> int:

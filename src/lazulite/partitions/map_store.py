@@ -16,9 +16,25 @@ that are not worth a map any more are left out."""
 class MapStore(Protocol):
     """Keeps one map for each table, for all processes and across restarts.
 
-    A table without a map has one range. Each process takes part by one call a round, and only then. So a process knows
-    a change one round after it was made, at most.
+    A table without a map has one range. Each process takes part by one call of `turn` a round, and follows the changes
+    of the others in between.
     """
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether other processes may change the maps."""
+        ...
+
+    async def follow(self, maps: Maps) -> Maps:
+        """Return the maps as they are now.
+
+        Args:
+            maps: as of `turn`.
+
+        Raises:
+            EngineError: as `turn`.
+        """
+        ...
 
     async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
         """Take part in a round, and return the maps as they are then.
@@ -42,6 +58,12 @@ class MapStore(Protocol):
 
 class ProcessMaps:
     """A `MapStore` of one process that forgets its maps when it ends: it need not keep them elsewhere."""
+
+    is_shared = False
+
+    async def follow(self, maps: Maps) -> Maps:
+        """See `MapStore`."""
+        return maps
 
     async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:  # noqa: ARG002 - see `MapStore`
         """See `MapStore`."""

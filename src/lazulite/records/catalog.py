@@ -259,12 +259,20 @@ class DroppedSpaces:
         engine: of the store.
         catalog: the number of the catalog's space.
         close: has every process reject changes in a space, given its number.
+        forget: removes what the store has about a space elsewhere, given the partition of its resource, and its number.
     """
 
-    def __init__(self, engine: Engine, catalog: int, close: Callable[[int], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: int,
+        close: Callable[[int], Awaitable[None]],
+        forget: Callable[[str, int], Awaitable[None]],
+    ) -> None:
         self._engine = engine
         self._catalog = catalog
         self._close = close
+        self._forget = forget
 
     async def finish(self) -> None:
         """Close and empty every space that is still marked, and delete its marker."""
@@ -288,6 +296,7 @@ class DroppedSpaces:
         await self._close(marked_space(marker))
         with suppress(EngineUnavailableError):  # The marker stays, and a later `finish` does the rest.
             await self._engine.drop(marked_space(marker))
+            await self._forget(partition, marked_space(marker))
             await self._engine.commit(self._catalog, partition, put_rows({marker: None}))
 
 
@@ -328,7 +337,7 @@ class ResourceCatalog(Generic[ResourceT]):
         self._fold = fold
         self._first_name = first_name
         self._spaces = SpaceAllocator(engine, listed=listed)
-        self._dropped = DroppedSpaces(engine, space, self._close)
+        self._dropped = DroppedSpaces(engine, space, self._close, self._forget)
         self._cache: RowCache[Key, ResourceT] = RowCache(ttl=ttl)
 
     @property
@@ -470,6 +479,9 @@ class ResourceCatalog(Generic[ResourceT]):
 
     async def _close(self, space: int) -> None:
         """Have every process reject changes in a space that it may still have in its cache."""
+
+    async def _forget(self, account: str, space: int) -> None:
+        """Remove what the store has elsewhere about a space that was dropped."""
 
     async def update(self, account: str, name: str, change: Callable[[ResourceT], ResourceT]) -> ResourceT:
         """Change a resource, and return it; `change` is pure, and keeps its name and its space.

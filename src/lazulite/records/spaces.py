@@ -41,6 +41,12 @@ UNTIDY_CONTAINERS = 11
 """The containers that may have garbage; see blob/storage/garbage.py."""
 UPLOADS = 12
 """When to look for uploads that were given up; see blob/storage/uploads.py."""
+PARTITION_MAPS = 13
+"""Partition = account; the ranges of its tables, see partitions/stored_maps.py."""
+PARTITION_ROUNDS = 14
+"""What processes tell each other for a round of the balancer; see partitions/rounds.py."""
+ACCOUNT_QUOTAS = 15
+"""Partition = account; what it may still do in this second, see partitions/ledger.py."""
 
 FIRST_FREE_SPACE = 1024
 

@@ -7,6 +7,8 @@ A table is a row of the space `TABLES`: partition = account, row = the table's n
 from dataclasses import dataclass
 
 from lazulite.engine.contract import Engine
+from lazulite.partitions.ranges import TableKey
+from lazulite.partitions.stored_maps import forget
 from lazulite.protocol.errors import ServiceError
 from lazulite.records.catalog import NamedResource, ResourceCatalog, TimeToLive
 from lazulite.records.spaces import TABLES
@@ -38,6 +40,15 @@ class Catalog(ResourceCatalog[Table]):
         if table is None:
             raise ServiceError("TableNotFound")
         return table
+
+    async def has(self, table: TableKey) -> bool:
+        """Return whether a table is there now, and not another one of its name."""
+        found = await self.read(table.account, table.table)
+        return found is not None and found.space == table.space
+
+    async def _forget(self, account: str, space: int) -> None:
+        """Remove the map of the table's ranges."""
+        await forget(self._engine, account, space)
 
     async def create(self, account: str, name: str) -> Table:
         """Create a table.

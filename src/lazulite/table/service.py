@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lazulite.engine.contract import Key
+from lazulite.partitions.rounds import ROUNDS_SPACE
+from lazulite.partitions.stored_maps import MAPS_SPACE
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS
 from lazulite.protocol.message import Response
 from lazulite.protocol.xml import document as xml
@@ -107,7 +109,7 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     messages=MESSAGES,
     keyed_path=USUAL_PATH,
     keyed_starts=(USUAL_START,),
-    spaces=(TABLES_SPACE,),
+    spaces=(TABLES_SPACE, MAPS_SPACE, ROUNDS_SPACE),
     dropped_code="TableNotFound",
     commits=(APPLY_ONE, APPLY_ALL),
     rejections=(REJECTION,),
