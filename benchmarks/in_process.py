@@ -1,9 +1,10 @@
 """`python -m benchmarks.in_process`: the processor time of requests, without sockets.
 
 With `--against`, a process of its own measures each side, this checkout and the other; they take turns. Of the times
-of a case the first decile counts, so that other programs count little. The store is in memory, so no number has a
-sync. `whole` is from the bytes of a request to the bytes of its response; all other cases are the service alone, from
-the parsed request on.
+of a case the first decile counts, so that other programs count little; with `--mean`, all of them count, and so work
+that is done now and then. `--meter` meters the traffic of this checkout, not of the other. The store is in memory, so
+no number has a sync. `whole` is from the bytes of a request to the bytes of its response; all other cases are the
+service alone, from the parsed request on.
 """
 
 import argparse
@@ -38,6 +39,7 @@ from lazulite.server.http.server_state import ServerState
 from lazulite.server.limits import Limits
 from lazulite.service.definition import ServiceDependencies
 from lazulite.table.service import TableService
+from lazulite.traffic.meter import Meter
 
 _ROOT = Path(__file__).parents[1]
 _WARM_SHARE = 6
@@ -77,12 +79,19 @@ class Client(asyncio.Transport):
 
 
 class Side:
-    """The services of the importable checkout."""
+    """The services of the importable checkout.
 
-    def __init__(self) -> None:
+    Args:
+        metered: whether their traffic is metered.
+    """
+
+    def __init__(self, metered: bool = False) -> None:
         self.engine = RocksEngine.open(None, system_clock)
         dependencies = ServiceDependencies(
-            engine=self.engine, accounts=AccountDirectory({}, None), contents=ContentMemory()
+            engine=self.engine,
+            accounts=AccountDirectory({}, None),
+            contents=ContentMemory(),
+            meter=Meter(time.time) if metered else None,
         )
         self._services: dict[str, Service] = {
             "table": TableService(dependencies),
@@ -112,7 +121,7 @@ class Side:
         took_s = time.thread_time() - began_s
         return took_s, [Reply(one.status, await _body(one)) for one in every]
 
-    async def measure(self, case: Case, rounds: int, first: int) -> float:
+    async def measure(self, case: Case, rounds: int, first: int, mean: bool = False) -> float:
         """Return microseconds of processor time for a unit; numbers of requests begin with the first."""
         workload, clients, times = case.workload, self.connect(case), []
         before, requests = (each.numbered(first) for each in (case.before or workload, workload))
@@ -133,7 +142,9 @@ class Side:
             print(f"{case.workload.name}: templates {outcomes}", file=sys.stderr)
         for client in clients:
             client.connection.connection_lost(None)
-        return sorted(times[rounds // _WARM_SHARE :])[rounds // 10] / workload.connections / workload.units * 1e6
+        warm = sorted(times[rounds // _WARM_SHARE :])
+        seconds = sum(warm) / len(warm) if mean else warm[rounds // 10]
+        return seconds / workload.connections / workload.units * 1e6
 
 
 async def _body(response: Response) -> bytes:
@@ -149,25 +160,25 @@ def _request(raw: bytes) -> Request:
     return Request(method, path, query, Fields.of(headers), body, id="0" * 36)
 
 
-async def measure(only: str, rounds: int) -> dict[str, float]:
-    """Return microseconds by case."""
-    side, cases = Side(), {name: case for name, case in CASES.items() if only in name}
+async def measure(only: str, rounds: int, metered: bool = False, mean: bool = False) -> dict[str, float]:
+    """Return microseconds by case; see the flags."""
+    side, cases = Side(metered), {name: case for name, case in CASES.items() if only in name}
     for case in {case.builder: case for case in (GET, *cases.values())}.values():
         for request in case.fill():
             await side.send(case, [request])
     found: dict[str, float] = {}
     tune_garbage_collector()
     for number, (name, case) in enumerate(cases.items(), 1):
-        found[name] = await side.measure(case, rounds, number * NUMBERS_PER_RUN)
+        found[name] = await side.measure(case, rounds, number * NUMBERS_PER_RUN, mean)
     await side.engine.close()
     return found
 
 
-def _turn(checkout: Path, only: str, rounds: int) -> dict[str, float]:
+def _turn(checkout: Path, only: str, rounds: int, *flags: str) -> dict[str, float]:
     """Measure a checkout in a process of its own, by its own benchmark: it knows how to call its services."""
     checkout = checkout.resolve()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(checkout / "src"), str(checkout)))}
-    command = [sys.executable, "-m", "benchmarks.in_process", "--only", only, "--rounds", str(rounds)]
+    command = [sys.executable, "-m", "benchmarks.in_process", "--only", only, "--rounds", str(rounds), *flags]
     done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr.decode())
@@ -194,12 +205,15 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=60, help="of each case in a turn (%(default)s)")
     parser.add_argument("--turns", type=int, default=5, help="of both sides (%(default)s)")
+    parser.add_argument("--meter", action="store_true", help="meter the traffic of this checkout, not of the other")
+    parser.add_argument("--mean", action="store_true", help="the mean counts, not the first decile")
     given = parser.parse_args()
     how = given.only, given.rounds
     if given.against is None:
-        print(json.dumps(asyncio.run(measure(*how))))
+        print(json.dumps(asyncio.run(measure(*how, given.meter, given.mean))))
     else:
-        pairs = [(_turn(_ROOT, *how), _turn(given.against, *how)) for _ in range(given.turns)]
+        mean, meter = ["--mean"] * given.mean, ["--meter"] * given.meter
+        pairs = [(_turn(_ROOT, *how, *mean, *meter), _turn(given.against, *how, *mean)) for _ in range(given.turns)]
         print("\n".join(table(pairs)))
 
 

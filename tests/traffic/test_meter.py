@@ -2,18 +2,24 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.traffic import meter as meter_module
-from lazulite.traffic.counters import MINUTES, READ, REQUESTS, SCANNED, WRITTEN
+from lazulite.traffic.counters import BYTES_OUT, MINUTES, READ, REQUESTS, SCANNED, WRITTEN, cost
 from lazulite.traffic.meter import (
     HALF_LIFE_SECONDS,
+    PENDING_MAX,
+    SAMPLES_MIN,
+    SAMPLES_PER_SECOND,
     Meter,
+    Noted,
     Resource,
     ResourceTraffic,
+    samples_of,
     shortened,
 )
 
@@ -165,28 +171,77 @@ def test_the_order_of_writes_is_known(time: Time) -> None:
 def test_many_requests_are_sampled_and_few_are_not(time: Time) -> None:
     meter = Meter(time)
     for _ in range(5_000):
-        meter.sample(ORDERS, "p", GET)
-        time.now += 0.01
+        meter.note(ORDERS, "p", GET)
+        time.now += 0.001_1
     assert known(meter).totals[REQUESTS] == 5_000
-    for _ in range(400_000):
-        meter.sample(ORDERS, "p", GET)
+    before = len(known(meter).ranges.find("p").history.rings[0])
+    for number in range(400_000):
+        meter.note(ORDERS, f"{number % 100:02d}", GET if number % 2 else PUT)
         time.now += 0.000_05
-    assert meter._period == pytest.approx(20, abs=2)
+    totals = known(meter).totals
+    assert before == 1
+    assert totals[REQUESTS] == pytest.approx(405_000), "the cost of what is sampled is exact"
     # Within six standard deviations, which chance exceeds once in a billion.
-    assert known(meter).totals[REQUESTS] == pytest.approx(405_000, abs=6 * (400_000 * 20) ** 0.5)
-    assert known(meter).totals[READ] == known(meter).totals[REQUESTS]
+    assert totals[READ] == pytest.approx(205_000, abs=6 * (400_000 * 20) ** 0.5)
+    assert totals[WRITTEN] + totals[READ] == pytest.approx(405_000)
     time.now += 100
     for _ in range(100):
-        meter.sample(ORDERS, "p", GET)
+        meter.note(ORDERS, "p", GET)
         time.now += 1
-    assert meter._period == 1
+    assert known(meter).totals[REQUESTS] == pytest.approx(405_100)
 
 
-def test_the_period_of_samples_is_bounded(time: Time) -> None:
+def test_a_burst_is_counted_and_what_comes_behind_is_sampled(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def spy(noted: Sequence[Noted], count: int) -> list[Noted]:
+        counted.append(count)
+        return samples_of(noted, count)
+
+    monkeypatch.setattr(meter_module, "samples_of", spy)
     meter = Meter(time)
-    for number in range(200_000):
-        meter.sample(ORDERS, str(number), GET)
-    assert meter._period == 64
+    for number in range(SAMPLES_PER_SECOND + 10 * PENDING_MAX):
+        meter.note(ORDERS, str(number), GET)
+    meter.flush()
+    assert 10 <= len(counted) <= 11
+    assert set(counted[1:]) == {SAMPLES_MIN}
+    time.now += 0.1
+    for number in range(PENDING_MAX):
+        meter.note(ORDERS, str(number), GET)
+    meter.flush()
+    assert counted[-1] == pytest.approx(SAMPLES_PER_SECOND / 10, abs=1)
+
+
+@given(
+    st.lists(st.sampled_from([GET, PUT, (0, 0, 100, 5_000, 0, 1, 0), (0, 0, 0, 0, 70, 0, 0)]), min_size=2, max_size=60),
+    st.integers(1, 60),
+)
+def test_samples_stand_for_all(counts: list[tuple[int, ...]], count: int) -> None:
+    noted: list[Noted] = [(ORDERS, str(index), each) for index, each in enumerate(counts)]
+    samples = [(int(str(key)), each) for _, key, each in samples_of(noted, count)]
+    assert len(samples) <= count
+    assert [index for index, _ in samples] == sorted({index for index, _ in samples})
+    weight = sum(cost(each) or 1 for each in counts)
+    assert sum(cost(each) or each[BYTES_OUT] / 70 for _, each in samples) == pytest.approx(weight)
+    part = weight / count
+    for index, each in samples:
+        whole = cost(counts[index]) or 1
+        # A request has as many samples as there are parts in it, and at most one more at each end.
+        assert each[REQUESTS] <= counts[index][REQUESTS] * (whole + 2 * part) / whole + 1e-9
+    for index, each in enumerate(counts):
+        if (cost(each) or 1) >= 2 * part:
+            assert index in dict(samples), "what costs much is never left out"
+
+
+def test_samples_are_unbiased() -> None:
+    batch, total = (0, 0, 100, 5_000, 0, 1, 0), Counter[int]()
+    noted: list[Noted] = [(ORDERS, str(index), batch if index % 10 == 0 else GET) for index in range(100)]
+    for _ in range(2_000):
+        for _, _, counts in samples_of(noted, 20):
+            total.update(dict(enumerate(counts)))
+    assert total[WRITTEN] / 2_000 == pytest.approx(1_000, rel=0.01)
+    assert total[READ] / 2_000 == pytest.approx(90, rel=0.1)
+    assert total[REQUESTS] / 2_000 == pytest.approx(100, rel=0.1)
 
 
 def test_a_refusal_is_counted(time: Time) -> None:

@@ -10,6 +10,7 @@ of two ranges is not changed by merging them, nor the sum over the parts of one 
 
 from array import array
 from collections.abc import Iterator, Sequence
+from operator import add
 from typing import Final, NamedTuple
 
 COUNTERS: Final = ("read", "scanned", "written", "bytes_in", "bytes_out", "requests", "refused")
@@ -37,7 +38,8 @@ RESOLUTIONS: Final = (MINUTES, TEN_MINUTES, HOURS)
 
 def cost(counts: Counts) -> float:
     """Return what traffic costs as targets count it: entities read, scanned and written, at least one for a request."""
-    return max(counts[READ] + counts[SCANNED] + counts[WRITTEN], counts[REQUESTS])
+    entities = counts[READ] + counts[SCANNED] + counts[WRITTEN]
+    return entities if entities > counts[REQUESTS] else counts[REQUESTS]
 
 
 class Ring:
@@ -85,15 +87,25 @@ class Ring:
 
     def merge(self, other: "Ring", share: float = 1.0) -> None:
         """Add a share of another ring of this resolution."""
-        found = {column: list(counts) for column, counts in self.cells()}
-        for column, counts in other.cells():
-            own = found.setdefault(column, [0.0] * WIDTH)
-            for index, count in enumerate(counts):
-                own[index] += count * share
-        self.columns = array("I", sorted(found))
-        self._values = array("f", [count for column in self.columns for count in found[column]])
-        if self.columns:
-            self.expire(self.columns[-1])
+        columns = self.columns
+        if columns != other.columns:
+            columns = array("I", sorted({*columns, *other.columns}))
+        added = (value * share for value in other._at(columns))
+        self._values = array("f", map(add, self._at(columns), added))
+        self.columns = columns[:]
+        if columns:
+            self.expire(columns[-1])
+
+    def _at(self, columns: "array[int]") -> "array[float]":
+        """Return the counters of these columns, which include its own."""
+        if len(columns) == len(self.columns):
+            return self._values
+        places = {column: place for place, column in enumerate(columns)}
+        found = array("f", bytes(4 * WIDTH * len(columns)))
+        for index, column in enumerate(self.columns):
+            place = places[column]
+            found[place * WIDTH : (place + 1) * WIDTH] = self._values[index * WIDTH : (index + 1) * WIDTH]
+        return found
 
     def scale(self, share: float) -> None:
         """Keep a share of each counter."""

@@ -1,7 +1,9 @@
 """The meter of a process: counts the traffic of all resources, in bounded memory.
 
-What is noted is counted at most a second later, or when `PENDING_MAX` keys have been noted: per partition by
-`HeavyHitters`, and per key range by `KeyRanges`. Of many requests of single entities, a sample is noted.
+A request costs an entry of a list. At most a second later, or when `PENDING_MAX` requests have been noted, the list is
+counted: per partition by `HeavyHitters`, and per key range by `KeyRanges`. Of a list that is too long to count, a
+sample is counted. The samples divide the cost of the list into equal parts, one at a random place of each, and stand
+for that part. So the cost of the list is exact, and a request of many entities is not left out.
 
 Older traffic counts less where ranges and partitions are compared: half after `HALF_LIFE_SECONDS`. To that end newer
 traffic is given a weight that doubles in this time. The cells of the histories have plain sums.
@@ -12,8 +14,11 @@ divided, cold ones merged, and the coldest resources are forgotten first. So the
 of accounts, tables and partitions.
 """
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from math import exp2
 from random import random
 from typing import Final, NamedTuple, TypeAlias
@@ -29,18 +34,22 @@ PARTITIONS_MAX: Final = 10_000
 PARTITIONS_OF_RESOURCE_MAX: Final = 1_000
 PARTITIONS_OF_RESOURCE_MIN: Final = 8
 CELLS_MAX: Final = 240_000
-PENDING_MAX: Final = 1_024
+PENDING_MAX: Final = 256
 SAMPLES_PER_SECOND: Final = 1_000
-"""The requests of single entities a second up to which each is counted. Beyond, one of `period` is, chosen at random,
-and counts for them all: a count of N then has a standard deviation of about the root of N times `period`."""
-PERIOD_MAX: Final = 64
+"""The requests a second up to which each is counted, and the requests of a burst. Of more, so many samples are counted.
+A count of N then has a standard deviation of about the root of N times the cost that a sample stands for."""
+SAMPLES_MIN: Final = 4
+"""The least samples of a list: one of 64 requests of single entities."""
 FLUSH_SECONDS: Final = 1.0
 BALANCE_SECONDS: Final = 10.0
-FLUSHES_MAX: Final = 16
-"""The flushes between two balances: what these add is the most by which the bounds are exceeded meanwhile."""
+COUNTED_MAX: Final = 16_384
+"""The requests that are counted between two balances: what these add is the most by which the bounds are exceeded."""
 HALF_LIFE_SECONDS: Final = 900.0
 SPLIT_COST_MIN: Final = 16.0
 """The load below which no range is divided."""
+CELLS_DIVIDED_MAX: Final = 4_096
+"""The cells of the ranges that one balance divides: it holds up requests by some milliseconds."""
+_MERGED_MIN = 8
 _EXPONENT_MAX = 200.0
 
 
@@ -54,6 +63,8 @@ class Resource(NamedTuple):
 
 Keys: TypeAlias = "str | tuple[str, str]"
 """PartitionKey of a table, name of a blob, or "" of a queue; or the first and the last one that a scan covered."""
+Noted: TypeAlias = tuple[Resource, Keys, Counts]
+"""A request: its resource, its partition or partitions, and what it took."""
 
 
 class WriteOrder:
@@ -130,26 +141,27 @@ class ResourceTraffic:
         self.queries: dict[str, QueryCount] = {}
         """By class."""
 
-    def add(self, noted: Mapping[Keys, Counts], minute: int, weight: float) -> None:
-        """Count requests.
+    def add(self, keys: Keys, counts: Counts, minute: int, weight: float) -> None:
+        """Count a request.
 
         Args:
-            noted: what each partition or scan took, in the order of the requests.
+            keys: the partition, or those that a scan covered.
+            counts: what it took.
             minute: since the epoch.
-            weight: of their cost, against that of older traffic.
+            weight: of its cost, against that of older traffic.
         """
-        for index, column in enumerate(zip(*noted.values(), strict=True)):
-            self.totals[index] += sum(column)
-        distance = SPLIT_COST_MIN / 8 * weight
-        for keys, counts in noted.items():
-            load = cost(counts) * weight
-            if isinstance(keys, str):
-                self.hitters.add(shortened(keys), load)
-                self.ranges.find(keys).add(keys, minute, counts, load, distance)
-            else:
-                self._spread(keys, minute, counts, load, distance)
-            if counts[WRITTEN]:
-                self.order.add(keys if isinstance(keys, str) else keys[0], counts[WRITTEN], weight)
+        totals = self.totals
+        for index, count in enumerate(counts):
+            if count:
+                totals[index] += count
+        load, distance = cost(counts) * weight, SPLIT_COST_MIN / 8 * weight
+        if isinstance(keys, str):
+            self.hitters.add(shortened(keys), load)
+            self.ranges.find(keys).add(keys, minute, counts, load, distance)
+        else:
+            self._spread(keys, minute, counts, load, distance)
+        if counts[WRITTEN]:
+            self.order.add(keys if isinstance(keys, str) else keys[0], counts[WRITTEN], weight)
 
     def _spread(self, keys: tuple[str, str], minute: int, counts: Counts, load: float, distance: float) -> None:
         """Count a scan, whose keys are taken to be spread evenly over their ranges."""
@@ -187,33 +199,16 @@ class Meter:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._pending: dict[Resource, dict[Keys, list[float]]] = {}
-        self._pending_count = self._flushes = 0
-        self._period, self._skip, self._sampled = 1, 0, 0
-        """One request of how many is counted, how many are passed over first, and how many there were."""
+        self._pending: list[Noted] = []
+        self._counted = 0
+        """The requests that were counted since the latest balance."""
+        self._samples = float(SAMPLES_PER_SECOND)
+        """The requests that may be counted now; a second brings `SAMPLES_PER_SECOND`, and no more are kept."""
         self._queries: dict[tuple[Resource, str], QueryCount] = {}
         self._resources: dict[Resource, ResourceTraffic] = {}
         self._noted = self._balanced = self._zero = clock()
         self.forgotten = [0.0] * WIDTH
         """The traffic of resources that were forgotten."""
-
-    def sample(self, resource: Resource, key: str, counts: Counts) -> None:
-        """Count a request of one entity, or not: see `SAMPLES_PER_SECOND`.
-
-        Args:
-            resource: what it was about.
-            key: of its partition.
-            counts: what it took.
-        """
-        if self._skip:
-            self._skip -= 1
-            return
-        period = self._period
-        if period > 1:
-            self._skip = int(random() * (2 * period - 1))  # noqa: S311 - a sample is no secret
-            counts = [count * period for count in counts]
-        self._sampled += period
-        self.note(resource, key, counts)
 
     def note(self, resource: Resource, keys: Keys, counts: Counts) -> None:
         """Count a request.
@@ -223,23 +218,9 @@ class Meter:
             keys: the partition, or those that a scan covered.
             counts: what it took.
         """
-        elapsed = self._clock() - self._noted
-        if not 0 <= elapsed < FLUSH_SECONDS or self._pending_count >= PENDING_MAX:
-            rate = self._sampled / max(elapsed, 1e-3)
-            self._period = max(1, min(PERIOD_MAX, round(rate / SAMPLES_PER_SECOND)))
-            self._sampled = 0
+        if not 0 <= self._clock() - self._noted < FLUSH_SECONDS or len(self._pending) >= PENDING_MAX:
             self.flush()
-        pending = self._pending.get(resource)
-        if pending is None:
-            pending = self._pending[resource] = {}
-        found = pending.get(keys)
-        if found is None:
-            pending[keys] = list(counts)
-            self._pending_count += 1
-        else:
-            for index, count in enumerate(counts):
-                if count:
-                    found[index] += count
+        self._pending.append((resource, keys, counts))
 
     def note_query(self, resource: Resource, name: str, scanned: int, returned: int) -> None:
         """Count a page of a query, beside `note`, by the name of its class."""
@@ -264,17 +245,23 @@ class Meter:
 
     def flush(self) -> None:
         """Count what was noted, as of the time when the first of it was noted."""
-        pending, self._pending, self._pending_count = self._pending, {}, 0
+        now = self._clock()
+        self._samples = min(self._samples + max(now - self._noted, 0) * SAMPLES_PER_SECOND, SAMPLES_PER_SECOND)
+        pending, self._pending = self._pending, []
         queries, self._queries = self._queries, {}
-        weight = exp2((self._noted - self._zero) / HALF_LIFE_SECONDS)
-        for resource, found in pending.items():
-            self._traffic(resource).add(found, int(self._noted // MINUTES.seconds), weight)
+        minute, weight = int(self._noted // MINUTES.seconds), exp2((self._noted - self._zero) / HALF_LIFE_SECONDS)
+        count = min(len(pending), max(int(self._samples), SAMPLES_MIN))
+        self._samples = max(self._samples - count, 0)
+        if count < len(pending):
+            pending = samples_of(pending, count)
+        for resource, keys, counts in pending:
+            self._traffic(resource).add(keys, counts, minute, weight)
         for (resource, name), query in queries.items():
             known = self._traffic(resource).queries.setdefault(name, QueryCount())
             known.add(query.pages * weight, query.scanned * weight, query.returned * weight)
-        self._noted = now = self._clock()
-        self._flushes += 1
-        if not 0 <= now - self._balanced < BALANCE_SECONDS or self._flushes >= FLUSHES_MAX:
+        self._noted = now
+        self._counted += len(pending)
+        if not 0 <= now - self._balanced < BALANCE_SECONDS or self._counted >= COUNTED_MAX:
             self.balance(now)
 
     def _traffic(self, resource: Resource) -> ResourceTraffic:
@@ -287,7 +274,7 @@ class Meter:
 
     def balance(self, now: float) -> None:
         """Divide hot ranges, merge cold ones, and keep to the bounds; see above."""
-        self._balanced, self._flushes = now, 0
+        self._balanced, self._counted = now, 0
         if (now - self._zero) / HALF_LIFE_SECONDS > _EXPONENT_MAX:
             share = exp2(-(now - self._zero) / HALF_LIFE_SECONDS)
             for traffic in self._resources.values():
@@ -297,13 +284,27 @@ class Meter:
         loads = {resource: traffic.load for resource, traffic in self._resources.items()}
         total = sum(loads.values())
         hot = max(SPLIT_COST_MIN * weight, 2 * total / RANGES_MAX)
-        for traffic in self._resources.values():
-            for each in [each for each in traffic.ranges.ranges if each.load > hot]:
-                median = each.median()
-                if median is not None:
-                    traffic.ranges.divide(median)
+        self._divide_hot(hot)
         self._merge_cold(now)
         self._share_partitions(loads, total)
+
+    def _divide_hot(self, hot: float) -> None:
+        """Divide the ranges whose load is above a bound, the hottest first, in bounded time."""
+        ranges = [
+            (each.load, traffic.ranges, each)
+            for traffic in self._resources.values()
+            for each in traffic.ranges.ranges
+            if each.load > hot
+        ]
+        ranges.sort(key=lambda found: -found[0])
+        cells = 0
+        for _, parts, each in ranges:
+            cells += len(each.history) + 1
+            if cells > CELLS_DIVIDED_MAX:
+                return
+            median = each.median()
+            if median is not None:
+                parts.divide(median)
 
     def _merge_cold(self, now: float) -> None:
         """Merge the coldest neighbours until ranges and cells are within their bounds."""
@@ -315,7 +316,7 @@ class Meter:
             cells = sum(len(part.history) for each in self._resources.values() for part in each.ranges.ranges)
             if ranges <= RANGES_MAX and cells <= CELLS_MAX:
                 return
-            if not self._merge_pairs(max(ranges - RANGES_MAX, ranges // 10, 1)):
+            if not self._merge_pairs(max(ranges - RANGES_MAX, _MERGED_MIN)):
                 self._forget(max(len(self._resources) * 9 // 10, 0))
 
     def _merge_pairs(self, count: int) -> bool:
@@ -350,6 +351,25 @@ class Meter:
         for resource in busiest[count:]:
             totals = self._resources.pop(resource).totals
             self.forgotten = [total + other for total, other in zip(self.forgotten, totals, strict=True)]
+
+
+def samples_of(noted: Sequence[Noted], count: int) -> list[Noted]:
+    """Return some of the requests, in their order, each with the counts of the part that it stands for; see above.
+
+    Args:
+        noted: the requests.
+        count: the samples; a request that is several of them is returned once.
+    """
+    ends = list(accumulate(cost(counts) or 1.0 for _, _, counts in noted))
+    part, found = ends[-1] / count, Counter[int]()
+    for index in range(count):
+        found[min(bisect_right(ends, (index + random()) * part), len(ends) - 1)] += 1  # noqa: S311 - no secret
+    samples: list[Noted] = []
+    for index, times in found.items():
+        resource, keys, counts = noted[index]
+        share = times * part / (cost(counts) or 1.0)
+        samples.append((resource, keys, [each * share for each in counts]))
+    return samples
 
 
 def shortened(key: str) -> str:

@@ -127,7 +127,7 @@ class EntityRead(PreparedOperation):
         """Return the body with a row, empty without one. All reads of small rows pass here, and are counted here."""
         body = b"" if value is None else self._writer.entity(value)
         if self._meter is not None:
-            self._meter.sample(self._metered, partition, (1, 0, 0, 0, len(body), 1, 0))
+            self._meter.note(self._metered, partition, (1, 0, 0, 0, len(body), 1, 0))
         return body
 
     def _respond_with(self, request: Request, keys: Keys, value: bytes | None, seconds: float) -> Response:
@@ -149,7 +149,7 @@ class EntityRead(PreparedOperation):
         opening = self._opening_of(value, seconds)
         body = await self._call.time_slice().run(self._writer.entity_steps(value))
         if self._meter is not None:
-            self._meter.sample(self._metered, keys[0], (1, 0, 0, 0, len(body), 1, 0))
+            self._meter.note(self._metered, keys[0], (1, 0, 0, 0, len(body), 1, 0))
         return Response(200, [], body, opening=opening)
 
     def _opening_of(self, value: bytes, seconds: float) -> str:

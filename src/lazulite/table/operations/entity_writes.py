@@ -86,13 +86,13 @@ class ValidatedWrite:
         """Count a write that goes to the store, given the bytes of its body."""
         if self._metered is not None:
             meter, table = self._metered
-            meter.sample(table, write.partition_key, (0, 0, 1, body_bytes, 0, 1, 0))
+            meter.note(table, write.partition_key, (0, 0, 1, body_bytes, 0, 1, 0))
 
     def note_echo(self, write: EntityWrite, response: Response) -> None:
         """Count the entity that a response holds."""
         if self._metered is not None:
             meter, table = self._metered
-            meter.sample(table, write.partition_key, (0, 0, 0, 0, len(response.body), 0, 0))
+            meter.note(table, write.partition_key, (0, 0, 0, 0, len(response.body), 0, 0))
 
     def condition_of(self, request: Request) -> str | None:
         """Return the condition that a request's If-Match states.
