@@ -28,7 +28,8 @@ SCRAPED = {"job", "instance"}
 
 def busy() -> Exchange:
     """Return an exchange that counts in every metric and has every attribute."""
-    request = Request("GET", "/", client="c", id="i", record=RequestRecord("", "a", "QueryEntities", "point", 1, 1))
+    record = RequestRecord("", "a", "QueryEntities", "point", 1, 1, gate="partition")
+    request = Request("GET", "/", client="c", id="i", record=record)
     return Exchange(request, Response(500, error_code="InternalError"), 1, 1, 1)
 
 

@@ -80,7 +80,7 @@ def test_the_texts_are_those_of_the_service(limit: Limit, text: str) -> None:
         gate.decide(wide, 1, 0, 100)
         decision = gate.decide(wide, 1, 0, 1)
     elif limit is Limit.EGRESS:
-        gate.owe(wide, 0, 0, 101)
+        gate.owe_bytes("acct", 101, 0)
         decision = gate.decide(wide, 1, 0)
     else:
         gate.decide(subject(), 10, 0)

@@ -8,6 +8,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, Account
 from lazulite.auth.bearer.rules import BearerRules
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import ROLE_FLAGS
+from lazulite.partitions.targets import STUDY_2010
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import DEFAULT_PORTS, ServiceAddress
 from lazulite.settings.bearer import ROLES, BearerSettings
@@ -20,6 +21,7 @@ from lazulite.settings.config import (
     is_loopback,
     settings_from,
 )
+from lazulite.settings.partitions import PartitionSettings
 
 DEFAULT_ADDRESSES = {name: ServiceAddress("127.0.0.1", port) for name, port in DEFAULT_PORTS.items()}
 PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
@@ -316,3 +318,17 @@ def test_plain_http_is_for_issuers_on_this_machine_or_not_asked() -> None:
     assert settings("--oidc-issuer", "http://localhost:8080/x").bearer
     assert settings("--oidc-issuer", "http://[::1]:8080/x").bearer
     assert settings("--oidc-issuer", "http://issuer.example/x", "--oidc-jwks", "keys.json").bearer
+
+
+def test_targets_imply_the_meter() -> None:
+    given = settings("--targets", "study-2010", "--time-scale", "20")
+    assert given.meter
+    assert given.partitions == PartitionSettings(STUDY_2010, 20)
+    assert settings("--targets", "off").partitions == PartitionSettings(None, 1)
+    assert not settings().meter
+
+
+@pytest.mark.parametrize("arguments", [("--targets", "none"), ("--targets", "none.toml"), ("--time-scale", "2")])
+def test_targets_that_there_are_not(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match=r"targets|none\.toml"):
+        settings(*arguments)

@@ -7,6 +7,7 @@ from typing import Any
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Clock, Engine
+from lazulite.partitions.live import LivePartitions
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response, response_of
 from lazulite.service.definition import ServiceDependencies
@@ -24,10 +25,16 @@ class Client:
     """Sends requests to a service, signed by an account SAS that permits everything."""
 
     def __init__(
-        self, engine: Engine, *, clock: Clock = system_clock, limits: QueryLimits | None = None, sas: str | None = None
+        self,
+        engine: Engine,
+        *,
+        clock: Clock = system_clock,
+        limits: QueryLimits | None = None,
+        sas: str | None = None,
+        gate: LivePartitions | None = None,
     ) -> None:
         dependencies = ServiceDependencies(
-            engine=engine, accounts=AccountDirectory({}, None), clock=clock, limits=limits or QueryLimits()
+            engine=engine, accounts=AccountDirectory({}, None), clock=clock, limits=limits or QueryLimits(), gate=gate
         )
         self.service = TableService(dependencies)
         self.sas = sign_account_sas(DEVELOPMENT_ACCOUNT, ALL_PERMISSIONS) if sas is None else sas

@@ -28,6 +28,7 @@ from lazulite.blob.service import BlobService
 from lazulite.engine.contract import Clock, Engine, EngineError, EngineUnavailableError
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.write_check import WriteCheck
+from lazulite.partitions.live import Charge, LivePartitions
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock, unix_seconds
 from lazulite.protocol.errors import ServiceError, TlsOnPlainPortError
@@ -49,8 +50,9 @@ from lazulite.service.routing import QueryLimits
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
 from lazulite.settings.bearer import BearerSettings
 from lazulite.settings.config import ConfigError, Settings
+from lazulite.settings.partitions import PartitionSettings
 from lazulite.table.service import TableService
-from lazulite.traffic.meter import Meter
+from lazulite.traffic.meter import Meter, Resource
 
 LINES_MAX = 16
 _SDK = re.compile(r"azsdk-[\w.-]*?(blob|queue|table)", re.IGNORECASE)
@@ -230,6 +232,7 @@ async def open_services(
     check = WriteCheck(store.engine.check_writable, store.check_seconds)
     seconds = time.time if clock is system_clock else lambda: unix_seconds(clock())
     meter = Meter(seconds) if settings.meter else None
+    partitions = None if settings.partitions is None else _partitions(settings.partitions, clock, seconds, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     buffer = None if logs is None else ExchangeBuffer(logs, clock)
     async with AsyncExitStack() as stack:
@@ -239,7 +242,8 @@ async def open_services(
         for name in (each for each in settings.services if each != WEB):
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
-            dependencies = replace(dependencies, meter=meter, note_properties=buffer.note if buffer else None)
+            note_properties = buffer.note if buffer else None
+            dependencies = replace(dependencies, meter=meter, gate=partitions, note_properties=note_properties)
             misdirected = MisdirectedClients(name, report)
             made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note, begin_large=begin_large))
         caches = _invalidations(made.values())
@@ -248,6 +252,8 @@ async def open_services(
         else:
             data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
             data.register(store.channel)
+        if partitions is not None:
+            await partitions.start()
         if buffer is not None:
             await stack.enter_async_context(analytics(settings, buffer))
         served: dict[str, Served] = {}
@@ -259,6 +265,24 @@ async def open_services(
             website = blobs.website(Addressing(settings.host_suffixes_of(WEB)))
             served[WEB] = _behind_middleware(settings, WEB, store, website, check)
         yield served
+
+
+def _partitions(
+    settings: PartitionSettings, clock: Clock, seconds: Callable[[], float], meter: Meter | None
+) -> LivePartitions:
+    """Return live partitions, whose refusals the meter counts. By the clock of a test, no request waits."""
+
+    def note_refusal(charge: Charge) -> None:
+        if meter is not None:
+            resource = Resource(charge.account, charge.service, charge.resource)
+            meter.note(resource, charge.partition or charge.start, (0, 0, 0, charge.size, 0, 1, 1))
+
+    sleep = asyncio.sleep if clock is system_clock else _pass_by
+    return LivePartitions(settings.targets, seconds, sleep, time_scale=settings.time_scale, note_refusal=note_refusal)
+
+
+async def _pass_by(_: float) -> None:
+    """Wait for no time."""
 
 
 async def _start(service: StartableService, store: Store, scheduler: FairScheduler, stack: AsyncExitStack) -> None:

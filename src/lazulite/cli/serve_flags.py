@@ -97,6 +97,7 @@ def add_others(parser: ArgumentParser) -> None:
     _process_flags(parser)
     _bearer_flags(parser)
     _limit_flags(parser)
+    _partition_flags(parser)
     _emulator_flags(parser)
 
 
@@ -206,6 +207,22 @@ def _limit_flags(parser: ArgumentParser) -> None:
         default=5.0,
         metavar="N",
         help="time limit for one page of a query; then a continuation token is returned (5)",
+    )
+
+
+def _partition_flags(parser: ArgumentParser) -> None:
+    flag = parser.add_argument_group("scalability targets").add_argument
+    flag(
+        "--targets",
+        metavar="NAME",
+        help="delay and refuse requests beyond the targets of the cloud: current, study-2010, study-2010-strict, "
+        "FILE.toml, or off; implies --meter",
+    )
+    flag(
+        "--time-scale",
+        type=positive(float),
+        metavar="N",
+        help="divide by N the times until ranges of partitions are split, moved and merged (1)",
     )
 
 

@@ -40,6 +40,10 @@ class Limit(Enum):
     MOVE = "move"
 
 
+class ThrottledError(ServiceError):
+    """A refusal of the gate: of the whole request, also where errors of its parts are parts of a response."""
+
+
 class Decision(NamedTuple):
     """What happens to a request."""
 
@@ -47,7 +51,7 @@ class Decision(NamedTuple):
     """What refuses or delays it; None: it passes at once."""
     delay_seconds: float = 0
     """How long it waits before it passes."""
-    error: ServiceError | None = None
+    error: ThrottledError | None = None
     """The refusal; None: it passes."""
     is_made: bool = False
     """Whether a refused write is made all the same: a time-out."""
@@ -228,13 +232,16 @@ class Gate:
         return Decision(Limit.PARTITION, delay) if delay else PASS
 
     def owe(self, subject: Subject, cost: float, now: float, size: int = 0) -> None:
-        """Charge what was known only after a request: the rows that it scanned, and the bytes of its response."""
-        for limit, cap, price in self._prices(cost, 0):
-            self._accounts.bucket(subject.account, limit, cap, now).tokens -= size if limit is Limit.EGRESS else price
+        """Charge what was known only after a request: the rows that it scanned, and a partition's bytes out."""
+        self._accounts.bucket(subject.account, Limit.ACCOUNT, self.targets.account.cap, now).tokens -= cost
         for _, bucket in self._of_operations(subject, now):
             bucket.tokens -= cost
         if subject.bytes_rate is not None:
             self._bytes(subject, subject.bytes_rate, now).tokens -= size
+
+    def owe_bytes(self, account: str, size: int, now: float) -> None:
+        """Charge an account for the bytes of a response."""
+        self._accounts.bucket(account, Limit.EGRESS, self.targets.egress_bytes.cap, now).tokens -= size
 
     def _prices(self, cost: float, size: int) -> tuple[tuple[Limit, float, float], ...]:
         """Return the limits of an account, their caps, and what a request costs there before its response is known."""
@@ -274,13 +281,13 @@ class Gate:
         """Return a refusal: by an account its text, else now and then a time-out, whose write may have been made."""
         text = _ACCOUNT_TEXTS.get(limit)
         if text is not None:
-            return Decision(limit, error=ServiceError("ServerBusy", text))
+            return Decision(limit, error=ThrottledError("ServerBusy", text))
         partition.refusals += 1
         chance = crc32(repr((self.seed, subject.partition, partition.refusals)).encode()) / 2**32
         share = self.targets.timeout_share
         if chance >= share:
-            return Decision(limit, error=ServiceError("ServerBusy"))
-        return Decision(limit, error=ServiceError("OperationTimedOut"), is_made=chance < share / 2)
+            return Decision(limit, error=ThrottledError("ServerBusy"))
+        return Decision(limit, error=ThrottledError("OperationTimedOut"), is_made=chance < share / 2)
 
 
 _ACCOUNT_TEXTS = {Limit.ACCOUNT: OPERATIONS_OVER, Limit.INGRESS: INGRESS_OVER, Limit.EGRESS: EGRESS_OVER}

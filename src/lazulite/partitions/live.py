@@ -10,7 +10,7 @@ Invariants:
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from lazulite.engine.contract import EngineError
 from lazulite.partitions.balancer import Balancer, Event
@@ -19,6 +19,9 @@ from lazulite.partitions.load import RangeLoad, loads_of
 from lazulite.partitions.map_store import Maps, MapStore, ProcessMaps, TableLoads
 from lazulite.partitions.ranges import Range, RangeMap, TableKey
 from lazulite.partitions.targets import STUDY_2010, Rate, Targets
+from lazulite.protocol.message import RequestRecord
+
+T = TypeVar("T")
 
 TABLES_MAX: Final = 1_000
 EVENTS_MAX: Final = 100
@@ -33,7 +36,7 @@ class Charge(NamedTuple):
 
     account: str
     service: str
-    """`table`, `queue` or `blob`."""
+    """`table`, `queue` or `blob`; "" if it is of no one partition."""
     resource: str = ""
     """The table in lower case, the queue, or the container; "" for the account itself."""
     partition: str | None = None
@@ -46,8 +49,16 @@ class Charge(NamedTuple):
     """The entities, messages or requests."""
     size: int = 0
     """The bytes of its body."""
+    counts_rows: bool = False
+    """Whether each row that it returns beside the first one costs as much as the first one."""
     writes: bool = False
     """Whether it can be a write that is made although its client learns of a time-out."""
+
+    @property
+    def table(self) -> TableKey:
+        """The table whose map has the range of its partition; only with a `space`."""
+        assert self.space is not None, "it is of the entities of a table"
+        return TableKey(self.account, self.resource, self.space)
 
 
 class RangeState(NamedTuple):
@@ -73,6 +84,7 @@ class LivePartitions:
         maps: keeps the maps.
         quota: of the accounts; None: this process has them for itself.
         sleep: waits for some seconds; with a clock that a test moves, it does not.
+        note_refusal: called with what each refused request would have been charged for.
 
     Attributes:
         outcomes: how many requests were refused or delayed, by what did it and whether it was a refusal.
@@ -89,6 +101,7 @@ class LivePartitions:
         seed: int = 0,
         maps: MapStore | None = None,
         quota: AccountQuota | None = None,
+        note_refusal: Callable[[Charge], None] = lambda _: None,
     ) -> None:
         self._clock = clock
         self._sleep = sleep
@@ -96,6 +109,7 @@ class LivePartitions:
         self._seed = seed
         self._store: MapStore = maps or ProcessMaps()
         self._quota = quota
+        self._note_refusal = note_refusal
         self._maps: dict[TableKey, RangeMap] = {}
         self._loads: dict[TableKey, dict[str, RangeLoad]] = {}
         """Of each table that has a map, by the starts of its ranges."""
@@ -232,13 +246,33 @@ class LivePartitions:
             await self._sleep(decision.delay_seconds)
         return decision if charge.writes or not decision.is_made else decision._replace(is_made=False)
 
+    async def run(self, charge: Charge, record: RequestRecord, work: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a request's work at the store, unless the gate refuses it.
+
+        Args:
+            charge: what the request is charged for.
+            record: gets what the gate did.
+            work: begins the work.
+
+        Raises:
+            ThrottledError: the refusal. After a time-out, the work may have been done.
+        """
+        decision = await self.admit(charge)
+        if decision.limit is not None:
+            record.gate, record.gate_seconds = decision.limit.value, decision.delay_seconds
+        if decision.error is not None:
+            if decision.is_made:
+                await work()
+            raise decision.error
+        return await work()
+
     def owe(self, charge: Charge, cost: float, size: int = 0) -> None:
         """Charge what was known only after a request.
 
         Args:
             charge: of the request.
             cost: what it cost beside `charge.cost`, such as the rows that a page scanned.
-            size: the bytes of its response.
+            size: the bytes of its response; the account is charged for these by `owe_bytes`.
         """
         now, gate = self._clock(), self._gate
         if cost:
@@ -246,13 +280,18 @@ class LivePartitions:
         if gate is not None:
             gate.owe(self._subject(charge, gate.targets, now), cost, now, size)
 
+    def owe_bytes(self, account: str, size: int) -> None:
+        """Charge an account for the bytes of a response."""
+        if self._gate is not None:
+            self._gate.owe_bytes(account, size, self._clock())
+
     def _subject(self, charge: Charge, targets: Targets, now: float) -> Subject:
         account, service, resource, partition = charge[:4]
         rate, bytes_rate = _rates_of(targets, service)
         keys = None if partition is None else (account, service, resource, partition)
         if charge.space is None:
             return Subject(account, keys, rate, bytes_rate=None if keys is None else bytes_rate)
-        found = self.map_of(TableKey(account, resource, charge.space)).find(partition or charge.start)
+        found = self.map_of(charge.table).find(partition or charge.start)
         # A move that ends later than one that begins now is of a clock that was set back since.
         is_moving = 0 < found.moving_until - now <= self._balancer.move_seconds
         return Subject(account, keys, rate, found.server % targets.balancing.servers, is_moving)
@@ -261,9 +300,8 @@ class LivePartitions:
         """Return the load of the range that a request is about."""
         if charge.space is None:
             return None
-        table = TableKey(charge.account, charge.resource, charge.space)
-        start = self.map_of(table).find(charge.partition or charge.start).start
-        return self._loads.get(table, {}).get(start)
+        start = self.map_of(charge.table).find(charge.partition or charge.start).start
+        return self._loads.get(charge.table, {}).get(start)
 
     def _note(self, charge: Charge, cost: float, size: int) -> None:
         load = self._load(charge)
@@ -275,6 +313,8 @@ class LivePartitions:
         assert decision.limit is not None
         is_refused, load = decision.error is not None, self._load(charge)
         self.outcomes[decision.limit, is_refused] += 1
+        if is_refused:
+            self._note_refusal(charge)
         if load is not None:
             load.refused += is_refused
             load.delayed += not is_refused

@@ -56,6 +56,10 @@ class RequestRecord:
     """The class of an entity query."""
     rows_scanned: int = 0
     rows_returned: int = 0
+    gate: str = ""
+    """What refused or delayed the request, of `partitions.gate.Limit`; "" if nothing did."""
+    gate_seconds: float = 0
+    """How long it was delayed."""
     service: str = ""
     """The service that the account was addressed at, such as `table`; "" as for `account`, and for websites."""
     operations: Sequence[SubOperation] = ()

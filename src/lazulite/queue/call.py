@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.engine.remote.messages import Procedure
+from lazulite.partitions.live import Charge
 from lazulite.protocol.clock import steady, until_9999
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
@@ -74,6 +75,11 @@ def make_context(dependencies: ServiceDependencies) -> Context:
 @dataclass(slots=True)
 class Call(ServiceCall[Context, Resource]):
     """An authenticated request of the Queue service."""
+
+    def charge(self) -> Charge:
+        """See `ServiceCall`: the queue, which is a partition, by messages."""
+        queue = self.resource.queue
+        return Charge(self.account, "queue", queue, "" if queue else None, counts_rows=bool(queue))
 
     async def read_text(self, body: bytes) -> bytes:
         """Return the text of the message in a request's body. Raises as `payload.read_text`."""

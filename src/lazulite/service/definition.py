@@ -17,6 +17,7 @@ from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.codec import Encoding
 from lazulite.engine.remote.messages import Primary
 from lazulite.engine.remote.procedures import Interface
+from lazulite.partitions.live import LivePartitions
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import system_clock, until_9999
 from lazulite.protocol.errors import ServiceError
@@ -65,6 +66,7 @@ class SharedFields(TypedDict):
     random: Random
     limits: QueryLimits
     meter: Meter | None
+    gate: LivePartitions | None
 
 
 BeginLarge: TypeAlias = Callable[[bool], Awaitable[None]]
@@ -105,6 +107,8 @@ class ServiceDependencies:
     begin_large: BeginLarge = begin_at_once
     meter: Meter | None = None
     """Counts the traffic of resources; None: it is not counted."""
+    gate: LivePartitions | None = None
+    """Decides about requests as the cloud does; None: all of them pass."""
     cache_ttl_seconds: float | None = None
     """How long rows are cached; None: until they change, as each change goes through `ServiceContext.invalidations`."""
 
@@ -141,6 +145,7 @@ class ServiceDependencies:
             random=self.random,
             limits=self.limits,
             meter=self.meter,
+            gate=self.gate,
         )
 
 

@@ -35,6 +35,7 @@ from lazulite.protocol.version import (
 from lazulite.service import cors
 from lazulite.service.common_fields import CommonFields
 from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
+from lazulite.service.gated import GatedOperation, settle
 from lazulite.service.plans import CutRequest, Plan, PlanCache
 from lazulite.service.properties import CorsRule, ServiceProperties
 from lazulite.service.rejection import Rejection
@@ -70,6 +71,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._begin_large = dependencies.begin_large
         self._common = CommonFields(definition.server)
         self._note_rejection = dependencies.note_rejection
+        self._gate = context.gate
         routes = definition.routes
         self.plans = PlanCache(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
         """The cached plans."""
@@ -97,6 +99,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
 
     def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
+        if self._gate is not None:
+            return self._compile_and_run(request, None)
         now = self._context.clock()
         cut = self.plans.cut(request)
         plan = None if cut is None else self.plans.find(cut.key)
@@ -186,6 +190,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
                     request.repeat = RepeatedPlan(self._templates, plan)
         except _FAILURES as failure:
             response = self._failed(request, parameters, version, failure)
+        if self._gate is not None:
+            settle(self._gate, request, response)
         self._finish(request, version, response, rules, self._context.clock())
         return response
 
@@ -259,7 +265,9 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         await self._receive(request, route)
         if route.deadline is PAGE:
             call.deadline = self._end_of_page(seconds)
-        plan = Plan(account, credentials, parameters, version, route, seconds, route.prepare(call))
+        gate = None if route.charges else self._gate
+        operation = route.prepare(call) if gate is None else GatedOperation(gate, route, call)
+        plan = Plan(account, credentials, parameters, version, route, seconds, operation)
         return plan, call, route.keys_of(call)
 
     async def _run(self, request: Request, plan: Plan, keys: Keys) -> Response:

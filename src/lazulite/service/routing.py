@@ -18,6 +18,7 @@ from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant, Requirement, authorize
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.messages import CacheInvalidation, Procedure
+from lazulite.partitions.live import Charge, LivePartitions
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.content_md5 import checked_chunks
 from lazulite.protocol.errors import ServiceError, unsupported_verb
@@ -78,6 +79,8 @@ class ServiceContext:
     limits: QueryLimits
     meter: Meter | None = None
     """Counts the traffic of resources; None: it is not counted."""
+    gate: LivePartitions | None = None
+    """Decides about requests as the cloud does; None: all of them pass."""
 
     def time(self) -> str:
         """Return the time now as errors carry it."""
@@ -133,6 +136,10 @@ class ServiceCall(Generic[ContextT_co, ResourceT_co]):
     def record(self) -> RequestRecord:
         """The facts of the request for logs."""
         return self.request.record
+
+    def charge(self) -> Charge:
+        """Return what the gate charges the request for: here, its account alone."""
+        return Charge(self.account, "")
 
     def body_chunks(self) -> AsyncIterator[bytes]:
         """Accept the body of a route that streams, and yield it in chunks.
@@ -329,6 +336,8 @@ class Route(Generic[CallT_contra]):
     """Tells the permission, where it depends on more of the request than its address."""
     large: bool = False
     """Whether a response may have megabytes, which are held while it is made, though it has no deadline of a page."""
+    charges: bool = False
+    """Whether the operation asks the gate itself, as its body tells the partition; else the kernel does, before it."""
     changes: bool | None = None
     """Whether the secondary endpoint rejects it; None: unless its method is GET or HEAD."""
 

@@ -22,6 +22,7 @@ from lazulite.settings.addresses import BLOB, SERVICES, TABLE, WEB, ServiceAddre
 from lazulite.settings.bearer import BearerSettings, bearer_settings_from
 from lazulite.settings.database import database_settings_from
 from lazulite.settings.extras import require_extra
+from lazulite.settings.partitions import PartitionSettings, partition_settings_from
 from lazulite.settings.tracing import trace_exporters_from
 
 ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
@@ -76,6 +77,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     meter: bool = False
     """Whether the traffic of resources is counted."""
+    partitions: PartitionSettings | None = None
+    """Range partitions and scalability targets; None: there are none."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """The port of the Prometheus metrics; 0: any free port; None: no metrics."""
@@ -122,6 +125,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
     services = _services_from(args)
     with _config_errors():
         addresses, bearer = addresses_from(args, services), bearer_settings_from(args)
+        partitions = partition_settings_from(args)
         if args.metrics_port is not None:
             require_extra("metrics", "--metrics-port")
     if bearer is not None:
@@ -147,7 +151,8 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         debug_file=args.debug,
         page_seconds=args.page_seconds,
         limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
-        meter=args.meter,
+        meter=args.meter or partitions is not None,
+        partitions=partitions,
         metrics_host=args.metrics_host or "127.0.0.1",
         metrics_port=args.metrics_port,
         trace_exporters=trace_exporters_from(environ),

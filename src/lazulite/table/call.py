@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lazulite.partitions.live import Charge
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.routing import CatalogContext, ServiceCall
 from lazulite.service.time_slice import TimeSlice
@@ -40,6 +41,10 @@ class Call(ServiceCall[Context, Resource]):
 
     in_batch: bool = False
     _odata: int = field(default=0, init=False, repr=False)
+
+    def charge_at(self, table: Table, partition: str | None, start: str = "") -> Charge:
+        """Return what the gate charges the request for: a partition of the table, or several from `start` on."""
+        return Charge(self.account, "table", self.resource.table.lower(), partition, start, table.space)
 
     @property
     def odata(self) -> int:

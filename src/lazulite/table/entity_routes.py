@@ -54,13 +54,14 @@ def _write(
         body=body,
         headers=frozenset(headers),
         varies=varies,
+        charges=True,
     )
 
 
 ENTITY_ROUTES: tuple[Route[Call], ...] = (
-    Route(_entities, "GET", "", "QueryEntities", query_entities, requires=READ, deadline=PAGE),
+    Route(_entities, "GET", "", "QueryEntities", query_entities, requires=READ, deadline=PAGE, charges=True),
     _write(_entities, "POST", "InsertEntity", _insert, ADD),
-    Route(_entity, "GET", "", "QueryEntity", EntityRead, requires=READ, varies=()),
+    Route(_entity, "GET", "", "QueryEntity", EntityRead, requires=READ, varies=(), charges=True),
     _write(_entity, "PUT", "UpdateEntity", _replace, _UPDATE, IF_MATCH),
     _write(_entity, "PUT", "InsertOrReplaceEntity", _upsert, _UPSERT),
     _write(_entity, "MERGE", "MergeEntity", _merge, _UPDATE, IF_MATCH),

@@ -60,6 +60,7 @@ ROUTES: Routes[Call] = Routes(
         since=BATCH_SINCE,
         deadline=PAGE,
         changes=False,
+        charges=True,
     ),
     verb_code="MethodNotAllowed",
 )

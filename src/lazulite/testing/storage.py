@@ -37,6 +37,7 @@ from lazulite.server.lifecycle import run
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import BLOB, DEFAULT_HOST, QUEUE, TABLE
 from lazulite.settings.config import Settings
+from lazulite.settings.partitions import partition_settings
 
 Step = Literal["before_write", "before_sync", "after_sync"]
 """A step of a flush: see `engine.rocksdb.database.Failpoints`."""
@@ -207,7 +208,12 @@ def _stored(account: ServedAccount) -> StoredAccount:
 
 @contextmanager
 def server(
-    location: Path | str | None = None, *, clock: Callable[[], datetime] | None = None, meter: bool = False
+    location: Path | str | None = None,
+    *,
+    clock: Callable[[], datetime] | None = None,
+    meter: bool = False,
+    targets: str | None = None,
+    time_scale: float = 1,
 ) -> Iterator[Storage]:
     """Serve tables, queues and blobs on free ports of 127.0.0.1 inside the block, from a thread of its own.
 
@@ -216,8 +222,12 @@ def server(
         clock: returns the server's time, with a time zone; it is called in the server's thread. None for the
             machine's. Shared Key requests that are dated more than 15 minutes off are rejected, as ever.
         meter: whether the traffic of tables is counted, as by `lazulite serve --meter`.
+        targets: as of `lazulite serve --targets`, such as `study-2010`; None: requests have no limits. With a `clock`,
+            all times and rates are of it, and requests that would wait say so in `Server-Timing`, and do not wait.
+        time_scale: as of `lazulite serve --time-scale`.
 
     Raises:
+        TargetsError: there are no such targets.
         ConfigError, AccountsError, EngineError: there is no store to be served at the location.
     """
     settings = Settings(
@@ -225,7 +235,8 @@ def server(
         accounts={DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT},
         accept_clock_jump=True,
         limits=_LIMITS,
-        meter=meter,
+        meter=meter or targets is not None,
+        partitions=None if targets is None else partition_settings(targets, time_scale),
     )
     started: Future[tuple[Storage, Callable[[], None]]] = Future()
     ticks = system_clock if clock is None else _ticks_of(clock)

@@ -49,6 +49,7 @@ def test_fields() -> None:
         "scanned": 7,
         "returned": 5,
         "class": "row range",
+        "gate": "",
         "bytes_in": 6,
         "bytes_out": 100,
         "client": "192.0.2.1",

@@ -27,6 +27,7 @@ from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import UNKNOWN, Clock, Unknown, Waiter
+from lazulite.partitions.live import Charge
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import until_9999
 from lazulite.protocol.errors import ServiceError
@@ -157,6 +158,11 @@ class Call(ServiceCall[Context, Resource]):
 
     preconditions: Preconditions = NO_PRECONDITIONS
     """Its conditional headers and lease id, as far as its route knows them."""
+
+    def charge(self) -> Charge:
+        """See `ServiceCall`: a blob, which is a partition; its snapshots and versions are of it."""
+        kind, container, blob = self.resource
+        return Charge(self.account, "blob", container, blob if kind is Kind.BLOB else None)
 
     def renewed(self, request: Request, keys: Keys, parameter: str) -> "Call":
         """Return the call of another request with the same cache key (`service.plans`), without its preconditions.

@@ -44,7 +44,7 @@ class RequestLog:
             f'{{"time":"{timestamp(self._clock)}","id":{_quote(request.id)},"account":{_quote(record.account)},'
             f'"operation":{_quote(record.operation)},"method":{_quote(request.method)},"status":{response.status},'
             f'"error":{_quote(response.error_code)},"ms":{exchange.elapsed_ms:.3f},"scanned":{record.rows_scanned},'
-            f'"returned":{record.rows_returned},"class":{_quote(record.query_class)},"bytes_in":{exchange.bytes_in},'
+            f'"returned":{record.rows_returned},"class":{_quote(record.query_class)},"gate":"{record.gate}","bytes_in":{exchange.bytes_in},'
             f'"bytes_out":{exchange.bytes_out},"client":{_quote(request.client)}}}'
         )
 

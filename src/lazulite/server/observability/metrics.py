@@ -147,6 +147,7 @@ class Metrics:
         self._queries = counter("queries", "Queries of entities, by class.", "class")
         self._scanned = counter("rows_scanned", "Rows that queries have read.", "operation")
         self._returned = counter("rows_returned", "Rows that queries returned and batches wrote.", "operation")
+        self._gated = counter("gate", "Requests refused or delayed by targets, by what did it.", "limit", "outcome")
         self._received = counter("received_bytes", "Bodies of requests.")
         self._sent = counter("sent_bytes", "Heads and bodies of answers.")
         self._flush_commits = histogram("flush_commits", "Commits made durable together.", FLUSH_COMMITS)
@@ -174,6 +175,8 @@ class Metrics:
             self._queries.labels(_among(self._query_classes, record.query_class)).inc()
         if response.error_code:
             self._errors.labels(_among(CATALOGUE, response.error_code)).inc()
+        if record.gate:
+            self._gated.labels(record.gate, "delayed" if record.gate_seconds else "refused").inc()
         if bytes_in:
             self._received.inc(bytes_in)
         self._sent.inc(bytes_out)

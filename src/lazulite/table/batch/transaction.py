@@ -10,9 +10,11 @@ part is encoded once, with `_ROW_KEY` for the row key, which no header can hold.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 
 from lazulite.engine.contract import SpaceDroppedError
+from lazulite.partitions.gate import ThrottledError
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Response, SubOperation
@@ -30,6 +32,7 @@ from lazulite.protocol.steps import Steps
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.batch.inner_calls import ValidatedHeads, inner_call
 from lazulite.table.call import Call, metered_table
+from lazulite.table.catalog import Table
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.model.row import etag_of
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual, respond
@@ -108,7 +111,7 @@ async def _run_query(call: Call, part: Part) -> Response:
             raise ServiceError("InvalidInput")
         inner.authorize(route.requires)
         response = await route.respond(inner)
-    except AuthorityError:
+    except (AuthorityError, ThrottledError):
         raise
     except ServiceError as error:
         response = _rejection(call, part.head, error, "0:", [])
@@ -121,7 +124,7 @@ async def _run_changes(call: Call, batch: BatchBody, time_slice: TimeSlice) -> l
         # *Unverified*: the response of an empty change set is an empty one.
         return []
     writes = [write for _, write in operations]
-    timestamp = await _commit(operations[0][0].call, writes)
+    timestamp = await _commit(operations[0][0].call, writes, len(call.request.body))
     call.record.rows_returned = len(writes)
     properties = call.context.properties.cached(call.account)
     if properties is not None and properties.logging.write:
@@ -192,17 +195,34 @@ def _check_membership(
         raise ServiceError("InvalidDuplicateRow")
 
 
-async def _commit(first: Call, writes: Sequence[EntityWrite]) -> int:
+async def _commit(first: Call, writes: Sequence[EntityWrite], body_bytes: int) -> int:
+    """Return the timestamp of writes that are durable, given the call of the first one and the bytes of the batch.
+
+    Raises:
+        ThrottledError: see `LivePartitions.run`; the whole batch is refused.
+        WriteRejectedError: one of them is rejected.
+    """
+    context = first.context
     try:
-        table = await first.context.catalog.require_table(first.account, first.resource.table)
-        if first.context.meter is not None:
-            counts = (0, 0, len(writes), sum(len(write.encoded) for write in writes), 0, 1, 0)
-            first.context.meter.note(metered_table(first), writes[0].partition_key, counts)
-        return await first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))
+        table = await context.catalog.require_table(first.account, first.resource.table)
+        if context.gate is None:
+            return await _write(first, table, writes)
+        charge = first.charge_at(table, writes[0].partition_key)
+        charge = charge._replace(cost=len(writes), size=body_bytes, writes=True)
+        return await context.gate.run(charge, first.record, partial(_write, first, table, writes))
     except SpaceDroppedError:
         raise WriteRejectedError(0, ServiceError("TableNotFound")) from None
+    except ThrottledError:
+        raise
     except ServiceError as error:
         raise WriteRejectedError(0, error) from None
+
+
+async def _write(first: Call, table: Table, writes: Sequence[EntityWrite]) -> int:
+    if first.context.meter is not None:
+        counts = (0, 0, len(writes), sum(len(write.encoded) for write in writes), 0, 1, 0)
+        first.context.meter.note(metered_table(first), writes[0].partition_key, counts)
+    return await first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))
 
 
 def _rejected_part(call: Call, batch: BatchBody, rejection: WriteRejectedError) -> bytes:

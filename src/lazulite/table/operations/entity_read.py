@@ -4,6 +4,8 @@ Source: reference §9.1, §9.2, §10; classes of queries: the table design guide
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from lazulite.engine.contract import UNKNOWN, Key, KeyRange
 from lazulite.engine.ordinal import ordinal
@@ -12,6 +14,7 @@ from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call, metered_table
+from lazulite.table.catalog import Table
 from lazulite.table.credentials import TableScope
 from lazulite.table.model.property_reader import SEARCHED_MAX, decoded_row_reader, property_reader
 from lazulite.table.model.row import LARGE_BYTES, stored_etag
@@ -79,7 +82,7 @@ class EntityRead(PreparedOperation):
         """See `PreparedOperation`."""
         context = self._call.context
         table = context.catalog.cached(self._account, self._table)
-        if table is None:
+        if table is None or context.gate is not None:
             return self._read(request, keys)
         monotonic = context.monotonic
         started = monotonic()
@@ -116,8 +119,13 @@ class EntityRead(PreparedOperation):
     async def _read(self, request: Request, keys: Keys) -> Response:
         context = self._call.context
         table = await context.catalog.require_table(self._account, self._table)
+        read = partial(context.engine.get, table.space, *keys)
         started = context.monotonic()
-        value = await context.engine.get(table.space, *keys)
+        if context.gate is None:
+            value = await read()
+        else:
+            charge = self._call.charge_at(table, keys[0])
+            value = await context.gate.run(charge, request.record, read)
         seconds = context.monotonic() - started
         if value is not None and len(value) > LARGE_BYTES:
             return await self._respond_in_steps(request, keys, value, seconds)
@@ -205,7 +213,7 @@ async def query_entities(call: Call) -> Response:
     within = _within(call, ranges, start)
     request = PageRequest(table.space, within, predicate, writer.item, writer.item_steps, top, call.deadline)
     started = call.context.monotonic()
-    page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
+    page = await (_read(call, request) if call.context.gate is None else _read_range(call, table, request))
     name = query_class(tree)
     headers = _headers(call, page, name, call.context.monotonic() - started)
     meter = call.context.meter
@@ -214,6 +222,38 @@ async def query_entities(call: Call) -> Response:
         meter.note(metered, _covered(within, page), (0, page.scanned, 0, 0, page.items_bytes, 1, 0))
         meter.note_query(metered, name, page.scanned, len(page.items))
     return page_answer(call, wanted, writer.feed(empty=not page.items), page, headers)
+
+
+async def _read(call: Call, request: PageRequest) -> Page:
+    return await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
+
+
+async def _read_range(call: Call, table: Table, request: PageRequest) -> Page:
+    """Read a page behind the gate. It ends with the range of partitions that it starts in.
+
+    Raises:
+        ThrottledError: see `LivePartitions.run`.
+    """
+    gate = call.context.gate
+    assert gate is not None, "there is a gate"
+    ranges = request.ranges
+    start = ranges[0].lower[0] if ranges else ""
+    charge = call.charge_at(table, start if _is_in_partition(ranges, start) else None, start)
+    await gate.refresh()
+    end = gate.map_of(charge.table).end_of(start)
+    here = ranges if end is None else clip(ranges, KeyRange(("", ""), (end, "")))
+    later = () if end is None else clip(ranges, KeyRange((end, ""), None))
+    page = await gate.run(charge, call.record, partial(_read, call, replace(request, ranges=here)))
+    gate.owe(charge, max(0, page.scanned - 1))
+    if page.next is None and later and request.top:
+        page.next = later[0].lower
+    return page
+
+
+def _is_in_partition(ranges: Sequence[KeyRange], partition: str) -> bool:
+    """Return whether ranges of rows, which begin in a partition, end there, too."""
+    upper = ranges[-1].upper if ranges else None
+    return upper is not None and (upper[0] == partition or upper == (f"{partition}\0", ""))
 
 
 def _covered(ranges: Sequence[KeyRange], page: Page) -> str | tuple[str, str]:

@@ -7,6 +7,7 @@ Source: reference §9.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 from lazulite.engine.contract import UNKNOWN
@@ -16,6 +17,7 @@ from lazulite.protocol.steps import Steps, finish
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call, metered_table
+from lazulite.table.catalog import Table
 from lazulite.table.etag_condition import is_condition, read_condition, reject_conditions, require_condition
 from lazulite.table.model.entity import MALFORMED, EncodedEntity
 from lazulite.table.model.row import assemble, encode_keys, etag_of, stored_etag
@@ -257,13 +259,22 @@ class SingleWrite(PreparedOperation):
             write = await call.time_slice().run(prepare(validated, request.body, keys, condition))
         catalog, account, name = call.context.catalog, self._account, self._table
         table = catalog.cached(account, name) or await catalog.require_table(account, name)
-        validated.note(write, len(request.body))  # What is rejected now costs the store as much.
-        timestamp = await call.context.engine.commit(table.space, write.partition_key, apply_one(write))
+        gate = call.context.gate
+        if gate is None:
+            timestamp = await self._commit(request, table, write)
+        else:
+            charge = call.charge_at(table, write.partition_key)._replace(size=len(request.body), writes=True)
+            timestamp = await gate.run(charge, call.record, partial(self._commit, request, table, write))
         response = ready_response(validated, write, timestamp)
         if response is None:
             response = await call.time_slice().run(respond(validated, write, timestamp))
             validated.note_echo(write, response)
         return response
+
+    async def _commit(self, request: Request, table: Table, write: EntityWrite) -> int:
+        """Return the timestamp of a write that is durable."""
+        self._validated.note(write, len(request.body))  # What is rejected now costs the store as much.
+        return await self._call.context.engine.commit(table.space, write.partition_key, apply_one(write))
 
 
 class RepeatedWrite:

@@ -1,0 +1,62 @@
+"""Operations behind the gate of partitions, and what a request owes it once it has its response.
+
+A server with a gate has no plans in a cache, and so no templates: each request is compiled, and passes here.
+"""
+
+from collections.abc import Coroutine
+from functools import partial
+from typing import Generic
+
+from lazulite.partitions.live import Charge, LivePartitions
+from lazulite.protocol.message import Request, Response
+from lazulite.service.routing import CallT_contra, Keys, PreparedOperation, Route
+
+
+class GatedOperation(PreparedOperation, Generic[CallT_contra]):
+    """The operation of one call, which is prepared once the gate lets it pass.
+
+    Args:
+        gate: decides.
+        route: of the call.
+        call: its request has its body.
+    """
+
+    __slots__ = ("_call", "_gate", "_route")
+
+    def __init__(self, gate: LivePartitions, route: Route[CallT_contra], call: CallT_contra) -> None:
+        self._gate = gate
+        self._route = route
+        self._call = call
+
+    @property
+    def lasts(self) -> bool:
+        """False: it is of one call."""
+        return False
+
+    def respond(self, request: Request, keys: Keys) -> Coroutine[object, None, Response]:  # noqa: ARG002 - they are the call's
+        """See `PreparedOperation`."""
+        coming = request.body_to_come
+        size = len(request.body) if coming is None else coming.length or 0
+        charge = self._call.charge()._replace(size=size, writes=not self._route.is_secondary)
+        return self._respond(request, charge)
+
+    async def _respond(self, request: Request, charge: Charge) -> Response:
+        record = request.record
+        response = await self._gate.run(charge, record, partial(self._route.respond, self._call))
+        more = max(0, record.rows_returned - 1) if charge.counts_rows else 0
+        self._gate.owe(charge, more, _size(response))
+        return response
+
+
+def settle(gate: LivePartitions, request: Request, response: Response) -> None:
+    """Note in a response what the gate did, and charge the account for its bytes."""
+    record = request.record
+    if record.gate:
+        duration = f";dur={record.gate_seconds * 1000:.3f}" if record.gate_seconds else ""
+        response.headers.append(("Server-Timing", f'gate;desc="{record.gate}"{duration}'))
+    if record.account and not response.error_code:
+        gate.owe_bytes(record.account, _size(response))
+
+
+def _size(response: Response) -> int:
+    return len(response.body) if response.content is None else response.content.length
