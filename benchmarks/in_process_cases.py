@@ -9,7 +9,7 @@ from benchmarks.blobs import PAGE, Blobs
 from benchmarks.catalogue import Catalogue
 from benchmarks.cycles import Queues
 from benchmarks.entities import TRANSACTION_ROWS, row_key
-from benchmarks.requests import Builder
+from benchmarks.requests import ACCOUNT, MINIMAL, TABLE, Builder
 from benchmarks.workload import MARK, Workload
 
 _SDK = {
@@ -21,6 +21,8 @@ _SDK = {
 }
 """The fields of an SDK's requests beside those of every request."""
 _MARKED = MARK.decode()
+_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+_DATE = "Sat, 28 Nov 2026 04:30:38 GMT"
 
 
 def _entity(partition: str, row: str) -> bytes:
@@ -47,11 +49,26 @@ class Tables(Catalogue):
         """Insert small entities."""
         return Workload("insert by the SDK", 1, 64, 204, [self.requests.insert(_entity(_MARKED, "r"))])
 
-    def transaction_by_sdk(self, method: str, partition: str) -> Workload:
-        """Write 100 small entities of a partition."""
+    def transaction_by_sdk(self, method: str, partition: str, *, echoes: bool = False) -> Workload:
+        """Write 100 small entities of a partition. Only the SDK for Python has inserts echoed."""
         keys = [(partition, row_key(number) + "x" * (number % 3)) for number in range(TRANSACTION_ROWS)]
-        batch = self.requests.transaction([_entity(*key) for key in keys], method, keys, **_SDK)
-        return Workload(f"100 × {method}", TRANSACTION_ROWS, 1, 202, [batch], b" 204 No Content")
+        parts = [self._part(method, number, *each, echoes=echoes) for number, each in enumerate(keys)]
+        opening = f"--batch_{_ID}\r\nContent-Type: multipart/mixed; boundary=changeset_{_ID}\r\n\r\n"
+        body = "".join((opening, *parts, f"--changeset_{_ID}--\r\n\r\n--batch_{_ID}--\r\n")).encode()
+        batch = self.requests.raw("POST", "$batch", body=body, Content_Type=f"multipart/mixed; boundary=batch_{_ID}")
+        status = b" 201 Created" if echoes else b" 204 No Content"
+        return Workload(f"100 × {method}", TRANSACTION_ROWS, 1, 202, [batch], status)
+
+    def _part(self, method: str, number: int, partition: str, row: str, *, echoes: bool) -> str:
+        entity = _entity(partition, row)
+        target = "" if method == "POST" else f"(PartitionKey='{partition}',RowKey='{row}')"
+        fields = {"Content-Type": "application/json", "Content-Length": len(entity), "x-ms-version": "2019-02-02"}
+        fields |= {"DataServiceVersion": "3.0", "Accept": MINIMAL, "x-ms-date": _DATE, "Date": _DATE}
+        fields |= {} if echoes or method != "POST" else {"Prefer": "return-no-content"}
+        own = {"Content-Type": "application/http", "Content-Transfer-Encoding": "binary", "Content-ID": number}
+        first, second = ("".join(f"{name}: {value}\r\n" for name, value in lines.items()) for lines in (own, fields))
+        line = f"{method} http://{self.requests.host}/{ACCOUNT}/{TABLE}{target} HTTP/1.1"
+        return f"--changeset_{_ID}\r\n{first}\r\n{line}\r\n{second}\r\n{entity.decode()}\r\n"
 
 
 class Case(NamedTuple):
@@ -84,7 +101,9 @@ CASES = {
     "insert by the SDK": Case(_TABLES, _TABLES.insert_by_sdk()),
     "merge of 1 KB": Case(_TABLES, _TABLES.merge()),
     "100 inserts of 1 KB": Case(_TABLES, _TABLES.transaction(connections=1)),
-    "100 inserts by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("POST", _MARKED)),
+    "100 inserts by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("POST", _MARKED, echoes=True)),
+    "100 upserts by the SDK, whole": Case(_TABLES, _TABLES.transaction_by_sdk("PUT", "v"), whole=True),
+    "100 inserts by other SDKs": Case(_TABLES, _TABLES.transaction_by_sdk("POST", _MARKED)),
     "100 upserts by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("PUT", "v")),
     "100 merges by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("PATCH", "w")),
     "page of 1,000": Case(_TABLES, _TABLES.pages(connections=1)),

@@ -57,7 +57,7 @@ class Requests:
     """
 
     def __init__(self, host: str, now: datetime, *sas: str) -> None:
-        self._host, self.fields = host, dict[str, str]()
+        self.host, self.fields = host, dict[str, str]()
         self._date = format_datetime(now.astimezone(UTC), usegmt=True)
         self._sas = account_sas(f"{now.astimezone(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}", *sas)
 
@@ -80,7 +80,7 @@ class Requests:
         return self._assemble(method, f"{path}?{query}" if query else path, body, headers | more)
 
     def _assemble(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> bytes:
-        lines = {"Host": self._host, "x-ms-version": _SAS_VERSION, "x-ms-date": self._date}
+        lines = {"Host": self.host, "x-ms-version": _SAS_VERSION, "x-ms-date": self._date}
         lines |= {name.replace("_", "-"): value for name, value in (self.fields | headers).items()}
         lines |= {"Content-Length": str(len(body))} if body else {}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
@@ -114,7 +114,7 @@ class Requests:
             target = "" if method == "POST" else "(PartitionKey='{}',RowKey='{}')".format(*keys[number])
             head = (
                 "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
-                f"{method} http://{self._host}/{ACCOUNT}/{TABLE}{target} HTTP/1.1\r\n{fields}\r\n"
+                f"{method} http://{self.host}/{ACCOUNT}/{TABLE}{target} HTTP/1.1\r\n{fields}\r\n"
             )
             parts.append(head.encode() + entity + b"\r\n")
         opening = b"--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n"

@@ -14,6 +14,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.multipart import read_batch
 from lazulite.protocol.steps import Steps, finish
 from lazulite.service.routing import QueryLimits
+from lazulite.table.batch.inner_calls import KEYED_URL
 from lazulite.table.payload import atom, json_reader
 from lazulite.table.payload.json_pattern import TablePatterns
 from tests.table import heavy_bodies
@@ -29,7 +30,7 @@ READERS: dict[str, tuple[Callable[[], Iterable[Heavy]], Callable[[bytes], Steps[
     ),
     "a table in JSON": (heavy_bodies.tables, json_reader.read_table_name),
     "an entity in Atom": (heavy_bodies.atom_entities, atom.read_entity),
-    "a batch": (heavy_bodies.batches, lambda body: read_batch(BATCH_TYPE, body)),
+    "a batch": (heavy_bodies.batches, lambda body: read_batch(BATCH_TYPE, body, KEYED_URL)),
 }
 
 
@@ -110,7 +111,7 @@ async def test_others_have_iterations_between_the_steps(engine: Engine, request_
     heavy = next((each for each in bodies() if each.legal), next(iter(bodies())))
     steps = count_steps(reader(heavy.body))
     if what == "a batch":
-        parts = finish(read_batch(BATCH_TYPE, heavy.body)).parts
+        parts = finish(read_batch(BATCH_TYPE, heavy.body, KEYED_URL)).parts
         steps += sum(count_steps(json_reader.read_encoded(part.body, True, TablePatterns())) for part in parts)
     method, path = request_line.split()
     assert await iterations_of_others(client, method, path, heavy.body, headers) >= steps >= 10

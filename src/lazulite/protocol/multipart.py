@@ -4,16 +4,20 @@ What comes in is read liberally where clients differ: bare line feeds, missing f
 boundaries, a preamble, quoted boundaries, Content-ID in either header block. Invariants: never more parts are cut out
 than one above their bound; a body that is no such thing is one `InvalidInput`. Source: reference §11.1, §23.
 
+The heads of the parts of one batch repeat each other, but for a few values. So a head is read once, and the *form* of
+its bytes is kept for the parts behind it: constants, and the values between them. A part that has this form shares the
+head; `Head.of` makes its own head, which is the one that reading its bytes gives.
+
 What goes out has the layout of reference §11.4 to the byte, because strict readers exist. All line ends are CRLF. A
 part ends with exactly one CRLF after its body; an empty body therefore shows as two blank lines after the last header.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from lazulite.protocol.errors import REASONS, ServiceError
@@ -44,20 +48,33 @@ _BLANK_LINE = re.compile(rb"\n\r?\n")
 _USUAL_BYTES_MAX = 4096
 _USUAL_HEADS = re.compile(
     rb"\r\n(?>(?:[!-~][ -~]*+\r\n)+)\r\n"
-    rb"((?>(?:(?!(?i:content-length:))[!-~][ -~]*+\r\n)+))"
-    rb"(?>(?:(?i:content-length): ?[0-9]++\r\n((?>(?:[!-~][ -~]*+\r\n)*)))?)\r\n"
+    rb"([!-~]++ ([!-~]++) [!-~]++)\r\n(?>(?:[!-~][ -~]*+\r\n)*)\r\n"
 )
-"""The two heads of a part as clients send them: the part's own, of which nothing is used, then the request's, before
-and after its Content-Length. Linear: no repetition can give back what it took."""
+"""The two heads of a part as clients send them: the part's own, of which nothing is used, then the request's, whose
+first line and URL are the groups. Linear: no repetition can give back what it took."""
+_VALUES = re.compile(rb"\r\n((?i:content-id|content-length|if-match)): ([!-~]++)(?=\r\n)")
+"""The fields of the two heads that differ between the parts of one batch."""
+_FORMS_MAX = 8
+"""The forms of one batch."""
+_VALUE_BYTES_MAX = 1024
+_VISIBLE = bytes(range(0x21, 0x7F))
+_IN_KEYS = bytes(code for code in _VISIBLE if chr(code).isalnum()) + b"_.~:@=+-"
+"""What a key may have that stands for itself in a URL."""
 _MALFORMED = "One of the request inputs is not valid."
 
 _PART_HEAD = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
-_PART_END = b"\r\n"
+PART_END: Final = b"\r\n"
+"""What follows the body of a part."""
+
+
+KEY: Final = "key"
+"""In place of the name of a field: a part of the URL."""
+_CONTENT_ID = "content-id"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """The head of a request inside a batch; one object for all parts whose heads differ in Content-Length only."""
+    """The head of a request inside a batch; one object for all parts that have its form."""
 
     method: str
     url: str
@@ -65,6 +82,22 @@ class Head:
     """By name in lower case, without Content-Length: a body ends at its delimiter."""
     content_id: str | None
     """To be echoed: only known if it stood among the request's own headers, as recorded, and is printable ASCII."""
+    names: tuple[str, ...] = field(default=(), kw_only=True)
+    """What the values of the parts are that share this head, which has those of the first: `KEY`, a field in lower
+    case, or "" for what has no meaning."""
+    key_ends: tuple[int, int] = field(default=(0, 0), kw_only=True)
+    """Where the key is in the URL."""
+
+    def of(self, values: Sequence[bytes]) -> "Head":
+        """Return the head of the part that has these values."""
+        url, headers = self.url, dict(self.headers)
+        for name, value in zip(self.names, values, strict=True):
+            if name == KEY:
+                start, end = self.key_ends
+                url = url[:start] + value.decode("ascii") + url[end:]
+            elif name in headers:
+                headers[name] = value.decode("ascii")
+        return Head(self.method, url, headers, _echoed(headers))
 
 
 class Part(NamedTuple):
@@ -72,10 +105,59 @@ class Part(NamedTuple):
 
     head: Head
     body: bytes
+    values: tuple[bytes, ...] = ()
+    """Those of its own head, by `Head.names`; none if that is `head`."""
+
+    @property
+    def own_head(self) -> Head:
+        """The head as it was sent."""
+        return self.head.of(self.values) if self.values else self.head
+
+    @property
+    def content_id(self) -> str | None:
+        """The Content-ID of its own head, see there."""
+        head, values = self.head, self.values
+        if not values or _CONTENT_ID not in head.names:
+            return head.content_id
+        return values[head.names.index(_CONTENT_ID)].decode("ascii")
 
 
-_Heads = dict[tuple[bytes | None, ...], Head]
-"""By the groups of `_USUAL_HEADS`."""
+class _Form:
+    """The bytes of the two heads of a part, cut into constants and values.
+
+    Args:
+        text: the heads.
+        values: the name of each value, and where it is in the text.
+        head: what they mean.
+    """
+
+    __slots__ = ("_first", "_steps", "head")
+
+    def __init__(self, text: bytes, values: Sequence[tuple[str, int, int]], head: Head) -> None:
+        ends = [*(start for _, start, _ in values), len(text)]
+        self._first = text[: ends[0]]
+        self._steps = [
+            (text[start : start + 1], text[start:end], _IN_KEYS if name == KEY else _VISIBLE)
+            for (name, _, start), end in zip(values, ends[1:], strict=True)
+        ]
+        """For each value the byte that ends it, the constant behind it, and what it may have."""
+        self.head = head
+
+    def cut(self, content: bytes) -> tuple[tuple[bytes, ...], int] | None:
+        """Return the values of a part of this form, and where its body begins; None if it has another form."""
+        if not content.startswith(self._first):
+            return None
+        at, values = len(self._first), []
+        for last, constant, allowed in self._steps:
+            end = content.find(last, at, at + _VALUE_BYTES_MAX)
+            value = content[at:end]
+            if not content.startswith(constant, end) or value.translate(None, allowed):
+                return None
+            if not value and allowed is _VISIBLE:
+                return None  # An empty Content-ID is none.
+            values.append(value)
+            at = end + len(constant)
+        return tuple(values), at
 
 
 class BatchBody(NamedTuple):
@@ -172,20 +254,39 @@ def _cut_head(text: bytes, start: int = 0) -> tuple[str, int]:
     return head.replace(b"\r\n", b"\n").decode("latin-1"), rest
 
 
-def _read_part(content: bytes, heads: _Heads) -> Part:
-    """Read one part; `heads` are those of earlier parts."""
-    usual = _USUAL_HEADS.match(content, 0, _USUAL_BYTES_MAX)
-    if usual is None:
-        _, request = _cut_head(content)
-        text, body = _cut_head(content, request)
-        return Part(_read_head(text), content[body:].strip())
-    words = usual.groups()
-    head = heads.get(words)
-    if head is None:
-        before, after = words
-        text = (before if after is None else before + b"Content-Length: 0\r\n" + after).decode("ascii")
-        head = heads[words] = _read_head(text.replace("\r\n", "\n"))
-    return Part(head, content[usual.end() :].strip())
+def _read_part(content: bytes, forms: list[_Form], keyed: re.Pattern[bytes]) -> Part:
+    """Read one part; `forms` are those of earlier parts. See `read_batch`."""
+    for form in forms:
+        cut = form.cut(content)
+        if cut is not None:
+            values, body = cut
+            return Part(form.head, content[body:].strip(), values)
+    _, request = _cut_head(content)
+    text, body = _cut_head(content, request)
+    head = _read_head(text)
+    usual = _USUAL_HEADS.match(content, 0, _USUAL_BYTES_MAX) if len(forms) < _FORMS_MAX else None
+    learned = None if usual is None else _form_of(usual, head, keyed)
+    if learned is not None:
+        forms.append(learned)
+        head = learned.head
+    return Part(head, content[body:].strip())
+
+
+def _form_of(heads: re.Match[bytes], head: Head, keyed: re.Pattern[bytes]) -> _Form | None:
+    """Return the form of two heads, the second of which was read; None if a field comes twice."""
+    text, request = heads[0], heads.start(1)
+    values = [
+        (field[1].decode("ascii").lower() if field.start() > request else "", field.start(2), field.end(2))
+        for field in _VALUES.finditer(text)
+    ]
+    key, url = keyed.fullmatch(heads[2]), heads.start(2)
+    if key is not None:
+        values.append((KEY, url + key.start(1), url + key.end(1)))
+        values.sort(key=lambda value: value[1])
+    names = tuple([name for name, _, _ in values])
+    if len(set(filter(None, names))) < len(list(filter(None, names))):
+        return None
+    return _Form(text, values, replace(head, names=names, key_ends=(0, 0) if key is None else key.span(1)))
 
 
 def _read_head(text: str) -> Head:
@@ -199,7 +300,7 @@ def _read_head(text: str) -> Head:
 
 def _echoed(headers: Mapping[str, str]) -> str | None:
     """Return the Content-ID of a head, if it may stand in a response."""
-    content_id = headers.get("content-id", "")
+    content_id = headers.get(_CONTENT_ID, "")
     return content_id if content_id and content_id.isascii() and content_id.isprintable() else None
 
 
@@ -234,12 +335,13 @@ def _read_request(content: bytes) -> Part:
     return Part(head if content_id is None else replace(head, content_id=content_id), content[body:].strip())
 
 
-def read_batch(content_type: str, body: bytes) -> Steps[BatchBody]:
+def read_batch(content_type: str, body: bytes, keyed: re.Pattern[bytes]) -> Steps[BatchBody]:
     """Take a batch apart, a few parts in a step.
 
     Args:
         content_type: the header of the outer request.
         body: of the outer request; its size was bounded before.
+        keyed: a URL of a part with a key, which stands for itself: its first group, which a quote follows.
 
     Raises:
         ServiceError: `InvalidInput`.
@@ -251,12 +353,12 @@ def read_batch(content_type: str, body: bytes) -> Steps[BatchBody]:
     if len(outer) != 1:
         raise _malformed()
     inner = _inner_boundary(outer[0])
-    heads: _Heads = {}
+    forms: list[_Form] = []
     parts: list[Part] = []
     for content in outer if inner is None else (yield from _split(outer[0], inner)):
         if len(content) > _SHORT_BYTES_MAX or not len(parts) % _SHORT_PARTS_OF_A_STEP:
             yield
-        parts.append(_read_part(content, heads))
+        parts.append(_read_part(content, forms, keyed))
     return BatchBody(parts, in_change_set=inner is not None)
 
 
@@ -267,7 +369,7 @@ def _inner_boundary(content: bytes) -> str | None:
 
 def encode_part(response: Response, content_id: str | None) -> bytes:
     """Return one response without content as `application/http`, after the blank line that ends its part's head."""
-    return _part_head(response, content_id) + response.body + _PART_END
+    return part_head(response, content_id) + response.body + PART_END
 
 
 def change_set_response(parts: Sequence[bytes], random: Random) -> Response:
@@ -289,8 +391,8 @@ def change_set_response(parts: Sequence[bytes], random: Random) -> Response:
 def query_response(answer: Response, content_id: str | None, random: Random) -> Response:
     """Return the 202 that carries the response of a query."""
     batch = _boundary("batch", random)
-    opening = f"--{batch}\r\n{_PART_HEAD}".encode("ascii") + _part_head(answer, content_id)
-    closing = _PART_END + f"--{batch}--\r\n".encode("ascii")
+    opening = f"--{batch}\r\n{_PART_HEAD}".encode("ascii") + part_head(answer, content_id)
+    closing = PART_END + f"--{batch}--\r\n".encode("ascii")
     response = _accepted(batch)
     if answer.content is not None:
         response.content = EnclosedContent(opening, answer.content, closing)
@@ -299,7 +401,8 @@ def query_response(answer: Response, content_id: str | None, random: Random) -> 
     return response
 
 
-def _part_head(response: Response, content_id: str | None) -> bytes:
+def part_head(response: Response, content_id: str | None) -> bytes:
+    """Return the head of a response as it stands in a part, with the blank line that ends it."""
     named = "" if content_id is None else f"Content-ID: {content_id}\r\n"
     fields = "".join(f"{name}: {value}\r\n" for name, value in response.headers)
     head = f"HTTP/1.1 {response.status} {REASONS[response.status]}\r\n{named}{response.opening}{fields}\r\n"

@@ -20,6 +20,7 @@ from lazulite.engine.rocksdb.group_commit import (
     GroupCommit,
     StalledError,
     WorkerThread,
+    changes_by_key,
 )
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import system_clock
@@ -35,6 +36,23 @@ SMALL = RocksSettings(
 )
 ROWS = ["a", "b", "c", "d", "e"]
 OLD = b"old" * 50
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"a": b"1", "b": b"2"}, [(b"ka", None, b"1"), (b"kb", b"old", b"2")]),
+        ({"b": b"2", "a": b"1"}, [(b"ka", None, b"1"), (b"kb", b"old", b"2")]),
+        ({"b": None}, [(b"kb", b"old", None)]),
+        ({}, []),
+        ({"a": b"1", "c": b"3"}, None),
+        ({"a": b"1", "b": b"2", "c": b"3"}, None),
+    ],
+)
+def test_changes_go_to_the_keys_of_their_rows(
+    changes: Mapping[str, bytes | None], expected: list[tuple[bytes, bytes | None, bytes | None]] | None
+) -> None:
+    assert changes_by_key(["a", "b"], [b"ka", b"kb"], [None, b"old"], changes) == expected
 
 
 @pytest.mark.parametrize(

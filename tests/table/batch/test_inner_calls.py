@@ -1,6 +1,8 @@
 """Heads that differ only in the keys of their URL are validated once, and have the same meaning alone."""
 
 import json
+from base64 import b64encode
+from hashlib import md5
 from unittest.mock import Mock
 
 import pytest
@@ -9,6 +11,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.table.batch import inner_calls
 from lazulite.table.credentials import TableSas, sign_table_sas
 from lazulite.table.operations.entity_writes import ValidatedWrite
+from lazulite.table.payload.json_pattern import BODIES_PER_PATTERN
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import FOREVER, Client, values
 
@@ -97,3 +100,20 @@ async def test_the_key_range_of_a_sas_holds_for_each_part(client: Client) -> Non
     assert await send(client, *operations[:2]) == [204, 204]
     response = await client("POST", "$batch", body=change_set(*operations), headers=CONTENT_TYPE)
     assert response.status == 403
+    body = {"PartitionKey": "p", "RowKey": "r", "A": 1}
+    within = [Operation("PUT", at(f"a{number}"), body) for number in range(2 * BODIES_PER_PATTERN)]
+    assert await send(client, *within) == [204] * len(within)
+    beyond = Operation("PUT", at("c"), body)
+    response = await client("POST", "$batch", body=change_set(*within, beyond), headers=CONTENT_TYPE)
+    assert response.status == 403
+
+
+async def test_the_checksum_of_each_part_is_compared(client: Client) -> None:
+    """Though the parts share a head."""
+    digest = b64encode(md5(b'{"A": 1}', usedforsecurity=False).digest()).decode()
+    operations = [
+        Operation("PUT", at(row), {"A": value}, {"Content-MD5": digest})
+        for row, value in (("a", 1), ("b", 1), ("c", 2))
+    ]
+    assert await send(client, *operations[:2]) == [204, 204]
+    assert await send(client, *operations) == [400]

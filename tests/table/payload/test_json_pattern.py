@@ -142,6 +142,32 @@ def test_shapes_without_a_pattern(members: dict[str, Any]) -> None:
     assert pattern_like(body_of(members)) is None
 
 
+@pytest.mark.parametrize(
+    ("number", "literal"),
+    [
+        *[
+            ("1.5", "1.5"),
+            ("-0.25", "-0.25"),
+            ("1.50", "1.5"),
+            ("0.0001", "0.0001"),
+            ("1e-05", "1E-05"),
+            ("1e+16", "1E+16"),
+        ],
+        *[("123456789012.345", "123456789012.345"), ("1234567890123.4567", "1234567890123.4568"), ("0.1e1", "1.0")],
+    ],
+)
+def test_numbers_get_their_literals(number: str, literal: str) -> None:
+    """A number that is sent as Python writes it may be its literal, or not."""
+    body = body_of(KEYS | {"A": 1.25, "A@odata.type": "Edm.Double"})
+    pattern = pattern_like(body)
+    assert pattern is not None
+    other = body.replace(b"1.25", number.encode())
+    found = pattern.encode(other, by_name=False)
+    assert found == general(other, by_name=False)
+    assert found is not None
+    assert found.members == f',"A":{literal}'
+
+
 def test_percent_signs_are_literal() -> None:
     members: Any = (("PartitionKey", "%s"), ("RowKey", "%d"), ("A", "%(x)s%"))
     body = b'{"PartitionKey":"%s","RowKey":"%d","A":"%(x)s%"}'

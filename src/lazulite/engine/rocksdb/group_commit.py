@@ -251,6 +251,8 @@ def changes_by_key(
     if len(rows) == 1 and len(changes) == 1:  # The common case, without a dictionary.
         [(row, value)] = changes.items()
         return [(keys[0], current[0], value)] if row == rows[0] else None
+    if rows == list(changes):
+        return list(zip(keys, current, changes.values(), strict=True))
     named = zip(rows, keys, current, strict=True)
     found = {row: (key, before, changes[row]) for row, key, before in named if row in changes}
     return list(found.values()) if len(found) == len(changes) else None

@@ -1,27 +1,34 @@
 """The requests inside a batch as calls of their own, with the batch's credentials. Source: reference §11.2."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
-from lazulite.protocol.multipart import Head
+from lazulite.protocol.multipart import KEY, Head, Part
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import UNSTATED, assumed_version, stated_version
 from lazulite.service.routing import Keys
 from lazulite.table.call import Call
-from lazulite.table.entity_routes import PARTS
+from lazulite.table.entity_routes import IF_MATCH, PARTS
+from lazulite.table.etag_condition import read_condition
 from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity
-from lazulite.table.resource import USUAL_KEYS, Kind, parse_resource, resolve_method
+from lazulite.table.resource import parse_resource, resolve_method
 from lazulite.table.versions import JSON_SINCE, check_odata_version
 
-_KEYED_URL = re.compile(rf"([^?(']+){USUAL_KEYS}", re.ASCII)
-_Words = tuple[str, str, bool, int]
-"""A method, a URL without its keys, whether it had some, and the identity of fields: equal ones are one mapping."""
+KEYED_URL: Final = re.compile(
+    rb"[^?(']++\(PartitionKey='(?>[^?']|'')*+',RowKey='([\w.~:@=+-]*+)'\)(?:\?[!-~]*+)?", re.ASCII
+)
+"""The URL of an entity, as every SDK writes it. The row key, which is the group, stands for itself: what else the URL
+holds may be encoded, but its predicate ends with this key, or addresses no entity."""
+
+_Validated = tuple[ValidatedWrite, Keys, str | None]
+"""A write, the keys of its entity and its condition."""
 
 
 class ValidatedHeads:
-    """The heads of a change set's parts. Heads that differ only in the keys of their URL are validated once.
+    """The heads of a change set's parts. Heads of one form are validated once.
 
     Args:
         call: of the batch.
@@ -29,38 +36,63 @@ class ValidatedHeads:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._by_head: dict[Head, tuple[ValidatedWrite, Keys]] = {}
-        self._by_words: dict[_Words, ValidatedWrite] = {}
+        self._by_head: dict[Head, _ValidatedHead] = {}
 
-    def validate(self, head: Head) -> tuple[ValidatedWrite, Keys]:
-        """Return the write of a head, and the keys that it addresses.
+    def validate(self, part: Part) -> _Validated:
+        """Return what the head of a part asks for.
 
         Raises:
             ServiceError: 400, 403, 405 or 415.
         """
+        head = part.head
         found = self._by_head.get(head)
         if found is None:
-            found = self._by_head[head] = self._validate(head)
-        return found
-
-    def _validate(self, head: Head) -> tuple[ValidatedWrite, Keys]:
-        keyed = _KEYED_URL.fullmatch(head.url)
-        url = head.url if keyed is None else keyed[1]
-        words = (head.method, url, keyed is not None, id(head.headers))
-        validated = self._by_words.get(words)
-        if validated is None:
-            validated = self._by_words[words] = _validated(self._call, head)
-        resource = validated.call.resource
-        return validated, resource.keys if keyed is None or resource.kind is not Kind.ENTITY else keyed.group(2, 3)
+            found = self._by_head[head] = _ValidatedHead(self._call, head)
+        return found.of(part.values) if part.values else found.own
 
 
-def _validated(call: Call, head: Head) -> ValidatedWrite:
-    inner = inner_call(call, head)
-    route = PARTS.find(inner)
-    if route is None or not isinstance(route.operate, WriteEntity):
-        raise ServiceError("InvalidInput")
-    inner.authorize(route.requires)
-    return ValidatedWrite(inner, route.operate.kind)
+class _ValidatedHead:
+    """A head that is validated.
+
+    Args:
+        call: of the batch.
+        head: the head.
+
+    Attributes:
+        own: what it asks for.
+
+    Raises:
+        ServiceError: 400, 403, 405 or 415.
+    """
+
+    __slots__ = ("_condition_at", "_key_at", "own")
+
+    def __init__(self, call: Call, head: Head) -> None:
+        inner = inner_call(call, head)
+        route = PARTS.find(inner)
+        if route is None or not isinstance(route.operate, WriteEntity):
+            raise ServiceError("InvalidInput")
+        inner.authorize(route.requires)
+        write = ValidatedWrite(inner, route.operate.kind)
+        keys = inner.resource.keys
+        self.own: _Validated = (write, keys, write.condition)
+        names = head.names
+        self._key_at = names.index(KEY) if KEY in names else None
+        self._condition_at = names.index(IF_MATCH) if IF_MATCH in names else None
+
+    def of(self, values: Sequence[bytes]) -> _Validated:
+        """Return what a part asks for that shares the head, given its values.
+
+        Raises:
+            ServiceError: 400.
+        """
+        write, keys, condition = self.own
+        if self._key_at is not None:
+            keys = (keys[0], values[self._key_at].decode("ascii"))
+        if self._condition_at is not None:
+            text = values[self._condition_at].decode("ascii")
+            condition = text if text == condition else read_condition({IF_MATCH: text}, write.call.method)
+        return write, keys, condition
 
 
 def inner_call(call: Call, head: Head) -> Call:

@@ -5,8 +5,8 @@ A lack of permission or a malformed body rejects the batch as a whole; every oth
 the index of the operation before its message. The event loop is held no longer than `slice_seconds` and one operation,
 but for the commit. Source: reference §11.2–§11.4.
 
-Responses to inserts without an echo differ only in the row key of an address where their heads are the same. Such a
-part is encoded once, with `_ROW_KEY` for the row key, which no header can hold.
+The responses of parts that share a head differ in the row key of an address, in their Content-ID and in an entity. So
+they are encoded once, with marks for these, which no header can hold.
 """
 
 from collections.abc import Sequence
@@ -19,29 +19,40 @@ from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Response, SubOperation
 from lazulite.protocol.multipart import (
+    PART_END,
     PARTS_MAX,
     BatchBody,
     Head,
     Part,
     change_set_response,
     encode_part,
+    part_head,
     query_response,
     read_batch,
 )
 from lazulite.protocol.steps import Steps
 from lazulite.service.time_slice import TimeSlice
-from lazulite.table.batch.inner_calls import ValidatedHeads, inner_call
+from lazulite.table.batch.inner_calls import KEYED_URL, ValidatedHeads, inner_call
 from lazulite.table.call import Call, metered_table
 from lazulite.table.catalog import Table
 from lazulite.table.entity_routes import PARTS
 from lazulite.table.model.row import etag_of
-from lazulite.table.operations.entity_writes import ValidatedWrite, WriteEntity, prepare, prepare_usual, respond
-from lazulite.table.operations.write_decisions import NAMES, EntityWrite, WriteRejectedError, apply_all
-from lazulite.table.payload.formats import Preference, format_for_error, read_preference
-from lazulite.table.payload.links import linked_key, row_link
-from lazulite.table.responses import LOCATION_LINES, batch_error, preference_applied
+from lazulite.table.operations.entity_writes import (
+    SMALL_BYTES,
+    ValidatedWrite,
+    WriteEntity,
+    opening_of,
+    prepare,
+    prepare_usual,
+    row_of,
+)
+from lazulite.table.operations.write_decisions import INSERT, NAMES, EntityWrite, WriteRejectedError, apply_all
+from lazulite.table.payload.formats import format_for_error, read_preference
+from lazulite.table.payload.interfaces import EntityWriter
+from lazulite.table.payload.links import linked_key
+from lazulite.table.responses import batch_error, preference_applied
 
-_ROW_KEY = "\0"
+_ROW_KEY, _CONTENT_ID = b"\0", b"\1"
 
 _Operation = tuple[ValidatedWrite, EntityWrite]
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
@@ -63,22 +74,30 @@ class ResponseParts:
 
     def __init__(self, timestamp: int) -> None:
         self._timestamp = timestamp
-        self._by_head: dict[Head, bytes] = {}
+        self._by_head: dict[Head, tuple[bytes, EntityWriter | None]] = {}
+        """Responses without their entities, encoded, with marks; and what spells the entities."""
 
-    def with_content(self, validated: ValidatedWrite, write: EntityWrite, head: Head) -> Steps[bytes]:
-        """Return the encoded response of an operation in steps, given its head, validated and as sent."""
-        return encode_part((yield from respond(validated, write, self._timestamp)), head.content_id)
+    def encode(self, validated: ValidatedWrite, write: EntityWrite, part: Part) -> tuple[bytes, EntityWriter | None]:
+        """Return the response of an operation, given its head, validated and as sent.
 
-    def without_content(self, validated: ValidatedWrite, write: EntityWrite, head: Head) -> bytes:
-        """Return the encoded response of an insert that asked for none of its entity; arguments as above."""
-        part = self._by_head.get(head)
-        if part is None:
-            call = validated.call
-            location = call.address.base + row_link(call.resource.table, write.partition_key, _ROW_KEY)
-            opening = validated.insert_response().opening + LOCATION_LINES.format(location)
-            lines = f"{opening}ETag: {etag_of(self._timestamp)}\r\n"
-            part = self._by_head[head] = encode_part(Response(204, opening=lines), head.content_id)
-        return part.replace(_ROW_KEY.encode(), linked_key(write.row_key).encode("ascii"))
+        Returns:
+            The encoded response, whole; or, with what spells the entity, up to its body.
+        """
+        found = self._by_head.get(part.head)
+        if found is None:
+            found = self._by_head[part.head] = self._encode(validated, write, part.head)
+        encoded, writer = found
+        if write.kind is INSERT:
+            encoded = encoded.replace(_ROW_KEY, linked_key(write.row_key).encode("ascii"))
+        if _CONTENT_ID in encoded:
+            encoded = encoded.replace(_CONTENT_ID, (part.content_id or "").encode("ascii"))
+        return encoded, writer
+
+    def _encode(self, validated: ValidatedWrite, write: EntityWrite, head: Head) -> tuple[bytes, EntityWriter | None]:
+        status, opening = opening_of(validated, write, etag_of(self._timestamp), _ROW_KEY.decode())
+        content_id = None if head.content_id is None else _CONTENT_ID.decode()
+        encoded = part_head(Response(status, opening=opening), content_id)
+        return (encoded, validated.echo_writer()) if write.echoes else (encoded + PART_END, None)
 
 
 async def run_batch(call: Call) -> Response:
@@ -89,7 +108,8 @@ async def run_batch(call: Call) -> Response:
             SAS versions), the credentials do not permit an operation.
     """
     time_slice = call.time_slice()
-    batch = await time_slice.run(read_batch(call.request.headers.get("content-type", ""), call.request.body))
+    content_type = call.request.headers.get("content-type", "")
+    batch = await time_slice.run(read_batch(content_type, call.request.body, KEYED_URL))
     if not batch.in_change_set:
         return await _run_query(call, batch.parts[0])
     if call.address.secondary:
@@ -153,12 +173,13 @@ def _prepare(call: Call, batch: BatchBody) -> Steps[list[_Operation]]:
             # Recorded for 101 operations: the index in the message is 99.
             raise WriteRejectedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
         try:
-            check_content_md5(part.head.headers, part.body)
-            validated, keys = heads.validate(part.head)
-            write = prepare_usual(validated, part.body, keys, validated.condition)
+            if "content-md5" in part.head.headers:
+                check_content_md5(part.head.headers, part.body)
+            validated, keys, condition = heads.validate(part)
+            write = prepare_usual(validated, part.body, keys, condition)
             if write is None:
                 yield
-                write = yield from prepare(validated, part.body, keys, validated.condition)
+                write = yield from prepare(validated, part.body, keys, condition)
             elif not index % _USUAL_PARTS_OF_A_STEP:
                 yield
             if operations:
@@ -174,13 +195,13 @@ def _respond(operations: Sequence[_Operation], batch: BatchBody, timestamp: int)
     parts: list[bytes] = []
     responses = ResponseParts(timestamp)
     for index, ((validated, write), part) in enumerate(zip(operations, batch.parts, strict=True)):
-        if write.preference is Preference.NO_CONTENT:
-            if not index % _USUAL_PARTS_OF_A_STEP:
-                yield
-            parts.append(responses.without_content(validated, write, part.head))
-        else:
+        encoded, writer = responses.encode(validated, write, part)
+        row = b"" if writer is None else row_of(write, timestamp)
+        if len(row) > SMALL_BYTES or not index % _USUAL_PARTS_OF_A_STEP:
             yield
-            parts.append((yield from responses.with_content(validated, write, part.head)))
+        if writer is not None:
+            encoded = b"".join((encoded, (yield from writer.entity_steps(row)), PART_END))
+        parts.append(encoded)
     return parts
 
 
@@ -227,7 +248,7 @@ async def _write(first: Call, table: Table, writes: Sequence[EntityWrite]) -> in
 
 def _rejected_part(call: Call, batch: BatchBody, rejection: WriteRejectedError) -> bytes:
     index, error = rejection.index, rejection.error
-    head = batch.parts[index].head
+    head = batch.parts[index].own_head
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
     # As recorded, an insert into a missing table has applied nothing.
     prefers = head.method == "POST" and error.status != HTTPStatus.NOT_FOUND

@@ -45,7 +45,7 @@ _SHORT_DIGITS = 15
 
 _DAY_SECONDS = 86_400
 _DAY_LENGTH = len("1601-01-01")
-_WHOLE_SECOND_LENGTH = len("1601-01-01T00:00:00Z")
+_WHOLE_SECOND_LENGTH = len('"1601-01-01T00:00:00Z"')
 _DAYS_TO_1601 = date(1601, 1, 1).toordinal()
 
 _DATETIME = re.compile(
@@ -269,24 +269,24 @@ def datetime_literal(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("not a DateTime")
     if _UTC_INSTANT.fullmatch(value) is not None and _midnight(value[:_DAY_LENGTH]) >= 0:
-        return f'"{trim_instant(value)}"'
+        return trimmed_instant(f'"{value}"')
     ticks = parse_datetime(value)
     if not 0 <= ticks <= DATETIME_MAX:
         raise DateTimeRangeError(ticks)
     return f'"{format_datetime(ticks)}"'
 
 
-def trim_instant(text: str) -> str:
-    """Return the canonical form of an instant in the usual one (`UTC_INSTANT`).
+def trimmed_instant(literal: str) -> str:
+    """Return the canonical literal of an instant in the usual form (`UTC_INSTANT`), both in quotes.
 
     Raises:
         ValueError: no such day, or the instant is before 1601.
     """
-    if _midnight(text[:_DAY_LENGTH]) < 0:
+    if _midnight(literal[1 : 1 + _DAY_LENGTH]) < 0:
         raise ValueError("before the first DateTime")
-    if text[-2] != "0" or len(text) == _WHOLE_SECOND_LENGTH:
-        return text
-    return f"{text[:-1].rstrip('0').rstrip('.')}Z"
+    if literal[-3] != "0" or len(literal) == _WHOLE_SECOND_LENGTH:
+        return literal
+    return f'{literal[:-2].rstrip("0").rstrip(".")}Z"'
 
 
 Value = str | bool | int | float | DateTime | Guid | bytes

@@ -29,7 +29,8 @@ from lazulite.table.operations.write_decisions import (
     apply_one,
 )
 from lazulite.table.payload.formats import Format, Preference, read_preference
-from lazulite.table.payload.links import entity_link
+from lazulite.table.payload.interfaces import EntityWriter
+from lazulite.table.payload.links import linked_key, row_link
 from lazulite.table.responses import (
     LOCATION_LINES,
     created_opening,
@@ -62,9 +63,20 @@ class ValidatedWrite:
         opening: the first fields of the response, but for an insert.
         reader: of the body; None for a delete.
         patterns: of the bodies of its table.
+        limits_keys: whether the key decides on the permission.
     """
 
-    __slots__ = ("_insert_response", "_metered", "call", "condition", "kind", "opening", "patterns", "reader")
+    __slots__ = (
+        "_insert_response",
+        "_metered",
+        "call",
+        "condition",
+        "kind",
+        "limits_keys",
+        "opening",
+        "patterns",
+        "reader",
+    )
 
     def __init__(self, call: Call, kind: Write) -> None:
         """Validate the head.
@@ -80,6 +92,7 @@ class ValidatedWrite:
             require_condition(self.condition, call.resource.table)
         self.reader = None if kind.deletes else call.reader()
         self.opening = "" if kind is INSERT else no_content_opening(call)
+        self.limits_keys = call.has_key_range
         self.patterns = call.context.patterns.of(call.account, call.resource.table)
         meter = call.context.meter
         self._metered = None if meter is None else (meter, metered_table(call))
@@ -125,6 +138,10 @@ class ValidatedWrite:
             self._insert_response = InsertResponse(wanted, preference, opening)
         return self._insert_response
 
+    def echo_writer(self) -> EntityWriter:
+        """Return what spells the entity of an insert in its response."""
+        return self.call.entity_writer(self.insert_response().wanted)
+
 
 def prepare_usual(validated: ValidatedWrite, body: bytes, keys: Keys, condition: str | None) -> EntityWrite | None:
     """Do what `prepare` does in one short step, for a body that matches a pattern. Return None for every other body.
@@ -145,7 +162,8 @@ def prepare_usual(validated: ValidatedWrite, body: bytes, keys: Keys, condition:
     else:
         partition_key, row_key = keys
         stored_keys = encode_keys(partition_key, row_key)
-    validated.call.require_key(partition_key, row_key)
+    if validated.limits_keys:
+        validated.call.require_key(partition_key, row_key)
     return EntityWrite(kind, partition_key, row_key, condition, stored_keys, entity.members, preference)
 
 
@@ -349,32 +367,40 @@ class PendingWrite:
 def respond(validated: ValidatedWrite, write: EntityWrite, timestamp: int) -> Steps[Response]:
     """Make the response of a write that was applied at `timestamp`, in steps."""
     response = ready_response(validated, write, timestamp)
-    if response is not None:
-        return response
-    wanted, _, opening = validated.insert_response()
-    row = write.result or assemble(timestamp, write.keys, write.encoded)
-    body = yield from validated.call.entity_writer(wanted).entity_steps(row)
-    location = _location_of(validated.call, write)
-    return Response(201, [], body, opening=f"{opening}Location: {location}\r\n{_etag_line(write, timestamp)}")
+    if response is None:
+        status, opening = opening_of(validated, write, _etag(write, timestamp), linked_key(write.row_key))
+        body = yield from validated.echo_writer().entity_steps(row_of(write, timestamp))
+        response = Response(status, [], body, opening=opening)
+    return response
 
 
 def ready_response(validated: ValidatedWrite, write: EntityWrite, timestamp: int) -> Response | None:
     """Return the response of a write that was applied at `timestamp`, if it is without an entity."""
-    if write.kind.deletes:
-        return Response(204, opening=validated.opening)
-    if write.kind is not INSERT:
-        return Response(204, opening=validated.opening + _etag_line(write, timestamp))
-    _, preference, opening = validated.insert_response()
-    if preference is not Preference.NO_CONTENT:
+    if write.echoes:
         return None
-    lines = LOCATION_LINES.format(_location_of(validated.call, write))
-    return Response(204, opening=f"{opening}{lines}{_etag_line(write, timestamp)}")
+    status, opening = opening_of(validated, write, _etag(write, timestamp), linked_key(write.row_key))
+    return Response(status, opening=opening)
 
 
-def _etag_line(write: EntityWrite, timestamp: int) -> str:
+def opening_of(validated: ValidatedWrite, write: EntityWrite, etag: str, row: str) -> tuple[int, str]:
+    """Return the status and the first fields of a response, given the row key as an address has it."""
+    if write.kind.deletes:
+        return 204, validated.opening
+    if write.kind is not INSERT:
+        return 204, f"{validated.opening}ETag: {etag}\r\n"
+    call = validated.call
+    location = call.address.base + row_link(call.resource.table, write.partition_key, row)
+    opening = validated.insert_response().opening
+    if write.echoes:
+        return 201, f"{opening}Location: {location}\r\nETag: {etag}\r\n"
+    return 204, f"{opening}{LOCATION_LINES.format(location)}ETag: {etag}\r\n"
+
+
+def row_of(write: EntityWrite, timestamp: int) -> bytes:
+    """Return the row that an insert has left."""
+    return write.result or assemble(timestamp, write.keys, write.encoded)
+
+
+def _etag(write: EntityWrite, timestamp: int) -> str:
     # A row that this process has made holds the text, which costs less than to format it.
-    return f"ETag: {stored_etag(write.result) if write.result else etag_of(timestamp)}\r\n"
-
-
-def _location_of(call: Call, write: EntityWrite) -> str:
-    return call.address.base + entity_link(call.resource.table, write.partition_key, write.row_key)
+    return stored_etag(write.result) if write.result else etag_of(timestamp)

@@ -145,6 +145,11 @@ class EntityWrite:
     example: bytes | None = None
     """The row of its precondition."""
 
+    @property
+    def echoes(self) -> bool:
+        """Whether the response has the entity."""
+        return self.kind is INSERT and self.preference is not Preference.NO_CONTENT
+
     def apply(self, current: bytes | None, timestamp: int) -> bytes | None:
         """Return what the row becomes (None: deleted), given what it is and the commit's timestamp.
 

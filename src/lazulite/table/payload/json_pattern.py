@@ -35,7 +35,7 @@ from lazulite.table.model.edm import (
     UTC_INSTANT,
     binary_literal,
     finite_literal,
-    trim_instant,
+    trimmed_instant,
 )
 from lazulite.table.model.entity import EncodedEntity
 from lazulite.table.names import KEY_MAX_UTF16
@@ -69,6 +69,8 @@ class _Form(NamedTuple):
 
 _TEXT = _Form(r'"[^"]*+"')
 """Text of a plain body. A class of characters would be looked up for each one: that takes twice as long."""
+_SHORT_DOUBLE = 16
+"""Characters of a number that is its own literal, if Python writes it so (`finite_literal`)."""
 _KEY = _Form(rf'"[ !$-.0->@-\[\]-~]{{0,{KEY_MAX_UTF16}}}+"')
 """Text that `names.check_new_key` accepts."""
 _TRUTH = _Form("true|false")
@@ -77,6 +79,9 @@ _INTEGER = _Form("0|-?[1-9][0-9]{0,8}+|1[0-9]{9}")
 
 def _double(number: str) -> str:
     value = float(number)
+    text = repr(value)
+    if text == number and len(text) <= _SHORT_DOUBLE and "e" not in text:  # As most numbers are sent.
+        return text
     if not isfinite(value):
         raise ValueError("out of the range of a Double")
     return finite_literal(value)
@@ -92,7 +97,7 @@ _FORMS: Mapping[str | type, _Form] = {
     INT32.name: _INTEGER,
     INT64.name: _Form('"(?:0|-?[1-9][0-9]{0,17}+)"'),
     DOUBLE.name: _Form(f"{_NUMBER}|0|-?[1-9][0-9]{{0,15}}+", _double),
-    DATETIME.name: _Form(f'"{UTC_INSTANT}"', lambda quoted: f'"{trim_instant(quoted[1:-1])}"'),
+    DATETIME.name: _Form(f'"{UTC_INSTANT}"', trimmed_instant),
     GUID.name: _Form('"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"'),
     BINARY.name: _Form('"[A-Za-z0-9+/]*+={0,2}+"', lambda quoted: binary_literal(quoted[1:-1])),
 }
