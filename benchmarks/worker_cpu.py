@@ -8,13 +8,15 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from benchmarks.catalogue import Catalogue
+from benchmarks.cycles import Queues
 from benchmarks.exchange import probe
 from benchmarks.load import run_asyncio
 from benchmarks.processes import ROOT, Server, running
@@ -22,10 +24,16 @@ from benchmarks.workload import NUMBERS_PER_RUN, BenchmarkError, Limits, Workloa
 
 WORKERS = 2
 ENTITIES = 10_000
-WORKLOADS: Mapping[str, Callable[[Catalogue], Workload]] = {
+MESSAGES = 10_000
+TABLES: Mapping[str, Callable[[Catalogue], Workload]] = {
     "point GET": Catalogue.get,
     "page of 1,000": Catalogue.pages,
     "durable insert": Catalogue.insert,
+    "durable merge": Catalogue.merge,
+}
+QUEUES: Mapping[str, Callable[[Queues], Workload]] = {
+    "queue put": Queues.put,
+    "queue get and delete": Queues.cycle,
 }
 _UNLIMITED = 10**9
 
@@ -54,23 +62,42 @@ def _cost(workload: Workload, primary: Server, workers: Server, first: int, seco
     return Cost(*((now - was) / requests * 1e6 for was, now in zip(before, after, strict=True)))
 
 
-def costs(checkout: Path, seconds: float, only: str) -> dict[str, Cost]:
-    """Return the cost of each workload with a new server of a checkout."""
+@contextmanager
+def _server(checkout: Path, service: str) -> Iterator[Server]:
+    """Run the primary and the workers of one service, with a new location."""
     path = os.pathsep.join(str(checkout.resolve() / part) for part in ("src", ""))
-    found: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as location:
-        options = ("--silent", "--services", "table", "--table-port", "0", "--location", location)
+        options = ("--silent", "--services", service, f"--{service}-port", "0", "--location", location)
         command = [sys.executable, "-m", "lazulite", "serve", *options, "--workers", str(WORKERS)]
         with running(command, {"PYTHONPATH": path}, pin=False) as primary:
-            workers, build = primary.workers(), Catalogue(primary.host, ENTITIES)
-            probe(Workload("preparing", 1, 1, 201, [build.create()]), primary.port)
-            load = build.preload()
+            yield primary
+
+
+def _costs(primary: Server, workloads: Mapping[str, Workload], seconds: float) -> dict[str, Cost]:
+    workers, numbers = primary.workers(), count(NUMBERS_PER_RUN, NUMBERS_PER_RUN)
+    found: dict[str, Cost] = {}
+    for name, workload in workloads.items():
+        _send(workload, primary, next(numbers), Limits(seconds / 4, _UNLIMITED))
+        found[name] = _cost(workload, primary, workers, next(numbers), seconds)
+    return found
+
+
+def costs(checkout: Path, seconds: float, only: str) -> dict[str, Cost]:
+    """Return the cost of each workload with new servers of a checkout."""
+    found: dict[str, Cost] = {}
+    if any(only in name for name in TABLES):
+        with _server(checkout, "table") as primary:
+            tables = Catalogue(primary.host, ENTITIES)
+            probe(Workload("preparing", 1, 1, 201, [tables.create()]), primary.port)
+            load = tables.preload()
             _send(load, primary, 0, Limits(_UNLIMITED, ENTITIES // load.units))
-            numbers = count(NUMBERS_PER_RUN, NUMBERS_PER_RUN)
-            for name, asked in WORKLOADS.items():
-                if only in name:
-                    _send(asked(build), primary, next(numbers), Limits(seconds / 4, _UNLIMITED))
-                    found[name] = _cost(asked(build), primary, workers, next(numbers), seconds)
+            found |= _costs(primary, {name: asked(tables) for name, asked in TABLES.items() if only in name}, seconds)
+    if any(only in name for name in QUEUES):
+        with _server(checkout, "queue") as primary:
+            queues = Queues(primary.host, MESSAGES)
+            probe(Workload("preparing", 1, 1, 201, [queues.create()]), primary.port)
+            _send(queues.put(), primary, 0, Limits(_UNLIMITED, MESSAGES))
+            found |= _costs(primary, {name: asked(queues) for name, asked in QUEUES.items() if only in name}, seconds)
     return found
 
 

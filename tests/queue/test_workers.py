@@ -131,6 +131,36 @@ async def test_all_operations_through_workers() -> None:
         assert await one.count(queue) == 0
 
 
+async def test_puts_of_one_moment_are_one_commit_and_each_has_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two_workers() as workers:
+        one, other = workers.contexts
+        await one.catalog.create("a", "jobs", ())
+        queue = await one.catalog.require("a", "jobs")
+        spaces: list[int] = []
+        commit = RocksEngine.commit
+
+        async def noted(self: RocksEngine, space: int, partition: str, made: Commit[T]) -> T:
+            spaces.append(space)
+            return await commit(self, space, partition, made)
+
+        monkeypatch.setattr(RocksEngine, "commit", noted)
+        asked = [(b"%d" % number, number % 3, 60 + number) for number in range(20)]
+        puts = await asyncio.gather(*(one.messages.put(queue, *each) for each in asked))
+        # The first one was rejected, as the shard had to be scheduled.
+        assert spaces.count(queue.space) == 2
+        for put, (text, delay, ttl) in zip(puts, asked, strict=True):
+            assert (put.text, put.visible, put.expires) == (
+                text,
+                START + delay * TICKS_PER_SECOND,
+                START + ttl * TICKS_PER_SECOND,
+            )
+        assert len({put.id for put in puts}) == len(asked)
+        assert await other.messages.count(queue) == len(asked)
+        workers.now += 2 * TICKS_PER_SECOND
+        got = await other.messages.get(queue, 32, 30)
+        assert sorted(message.text for message in got) == sorted(text for text, _, _ in asked)
+
+
 async def test_an_expired_message_is_removed_by_the_primary() -> None:
     async with two_workers() as workers:
         one, _ = workers.contexts

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from lazulite.engine.contract import Clock, Engine, SpaceDroppedError
@@ -32,6 +32,10 @@ _VERSION_BITS, _VERSION_4 = 0xF << 76 | 3 << 62, 4 << 76 | 2 << 62
 """The bits of a UUID that tell its kind, and their values in a random one (RFC 9562, section 5.4)."""
 _PEEK_BYTES_MAX = 1 << 22
 """More bytes than the texts of a peek have."""
+
+
+Put: TypeAlias = tuple[bytes, int, int | None]
+"""A message to be added, see `Messages.put`: its text, delay and time to live."""
 
 
 class ClaimedPositions:
@@ -150,14 +154,20 @@ class Messages:
             delay_seconds: the message is invisible so long.
             ttl_seconds: it expires after so long; None: never.
         """
-        homes = self._homes(queue.shards)
-        message = _new_id(self._random, queue.shards, homes)
-        shard = self._shard(queue, message)
+        [message] = await self.put_all(queue, [(text, delay_seconds, ttl_seconds)])
+        return message
+
+    async def put_all(self, queue: Queue, puts: Sequence[Put]) -> list[Message]:
+        """Add messages to one shard, all of them or none: the arguments of `put` but for the queue."""
+        ids = [_new_id(self._random, queue.shards, self._homes(queue.shards))]
+        shard = self._shard(queue, ids[0])
+        ids += [_new_id(self._random, queue.shards, [shard.number]) for _ in puts[1:]]
         await shard.know()
         while True:
-            added = _new_message(message, shard.present(), text, delay_seconds, ttl_seconds)
+            now = shard.present()
+            added = [_new_message(message, now, *put) for message, put in zip(ids, puts, strict=True)]
             try:
-                await shard.commit([Move(None, added)])
+                await shard.commit([Move(None, message) for message in added])
             except BarrierError:
                 continue
             return added
@@ -412,12 +422,14 @@ def _new_message(message: MessageId, now: int, text: bytes, delay_seconds: int, 
 
 _QUEUE = Form(lambda queue: (queue.name, queue.space, queue.shards), lambda sent: Queue(*sent))
 """What `Messages` needs of a queue."""
+_PUT = Form(tuple, tuple)
 _RECEIPT = Form(tuple, lambda sent: Receipt(*sent))
 _MESSAGE = Form(tuple, lambda sent: Message(*sent))
 MESSAGES: Interface[Messages] = Interface(
     "queue",
     {
-        "put": Method((_QUEUE, PLAIN, PLAIN, PLAIN), _MESSAGE),
+        "put": Method((_QUEUE, PLAIN, PLAIN, PLAIN), _MESSAGE, together="put_all"),
+        "put_all": Method((_QUEUE, several(_PUT)), several(_MESSAGE)),
         "get": Method((_QUEUE, PLAIN, PLAIN), several(_MESSAGE)),
         "peek": Method((_QUEUE, PLAIN), several(_MESSAGE)),
         "update": Method((_QUEUE, PLAIN, _RECEIPT, PLAIN, PLAIN), optional(_MESSAGE)),

@@ -241,9 +241,9 @@ class Shard:
         alone: bool = False,
         on_doubt: Callable[[], None] = lambda: None,
     ) -> None:
+        self.number = number
         self._engine = engine
         self._space = space
-        self._number = number
         self._expirations = expirations
         self._partition = partition_of(number)
         self._present = present
@@ -361,7 +361,7 @@ class Shard:
                 moving.scheduled = error.needed
                 self._in_flight[moving] = moving.lowest  # It is about to write its rows: the floor stays below them.
                 try:
-                    await self._expirations.schedule(self._space, self._number, error.needed.due)
+                    await self._expirations.schedule(self._space, self.number, error.needed.due)
                 finally:
                     del self._in_flight[moving]
             except BarrierError:
@@ -476,7 +476,7 @@ class Shard:
 
     async def sweep(self, since: int, removed_max: int) -> tuple[int, bool | None]:
         """Remove messages that have expired, and schedule the shard for the next ones. See `ShardSweep.run`."""
-        sweep = ShardSweep(self._engine, self._space, self._number, self._expirations)
+        sweep = ShardSweep(self._engine, self._space, self.number, self._expirations)
         removed, done = await sweep.run(self.present, since, removed_max, self._unswept)
         if done:
             self.forget_sweep()
