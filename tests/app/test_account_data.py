@@ -11,7 +11,7 @@ from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Key
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.queue.catalog import Catalog as Queues
-from lazulite.records.spaces import DELEGATIONS, QUEUES, SERVICE_PROPERTIES
+from lazulite.records.spaces import DELEGATIONS, METRIC_COUNTS, QUEUES, SERVICE_PROPERTIES
 from lazulite.table.catalog import Catalog as Tables
 from tests.fuzz.memory import MemoryEngine
 
@@ -35,7 +35,7 @@ class World:
         for name in ("kept", "gone"):
             await self.containers.create(account, Container(name, 0, modified=1))
         await self.containers.delete_if(account, "gone", lambda _: None, lambda now: now + TICKS_PER_DAY)
-        for space in (SERVICE_PROPERTIES, DELEGATIONS):
+        for space in (SERVICE_PROPERTIES, DELEGATIONS, METRIC_COUNTS):
             await self.engine.commit(space, account, put_rows({"row": b"value"}))
 
 
@@ -51,7 +51,7 @@ async def test_the_resources_of_an_account_are_counted_and_removed_and_those_of_
     assert await data.count("orders") == {}
     assert [each async for each in world.containers.deleted("orders")] == []
     assert await data.count("orders2") == everything
-    for space in (SERVICE_PROPERTIES, DELEGATIONS):
+    for space in (SERVICE_PROPERTIES, DELEGATIONS, METRIC_COUNTS):
         assert await world.engine.get(space, "orders", "row") is None
         assert await world.engine.get(space, "orders2", "row") == b"value"
     await data.remove("orders")
@@ -83,5 +83,5 @@ async def test_rows_are_kept_out_of_caches_while_they_change() -> None:
         seen.append((space, keys))
 
     await AccountData(world.engine, world.contents, invalidated).remove("orders")
-    assert len(seen) == 6
+    assert len(seen) == 7
     assert (QUEUES, [("orders", "jobs"), ("orders", "mails")]) in seen

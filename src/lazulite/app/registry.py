@@ -1,5 +1,6 @@
 """Every service that Lazulite has: the one list, from which operations, spaces and the rest follow."""
 
+from lazulite.analytics.interval_counts import METRIC_COUNTS_SPACE
 from lazulite.auth.accounts.engine_store import ACCOUNTS_SPACE
 from lazulite.auth.delegation.store import DELEGATIONS_SPACE
 from lazulite.blob.service import BLOB
@@ -14,7 +15,15 @@ from lazulite.table.service import TABLE
 
 SERVICES = (TABLE, QUEUE, BLOB)
 
-SHARED_SPACES = (COUNTERS_SPACE, PROPERTIES_SPACE, ACCOUNTS_SPACE, COPIES_SPACE, DELEGATIONS_SPACE, QUOTAS_SPACE)
+SHARED_SPACES = (
+    COUNTERS_SPACE,
+    PROPERTIES_SPACE,
+    ACCOUNTS_SPACE,
+    COPIES_SPACE,
+    DELEGATIONS_SPACE,
+    QUOTAS_SPACE,
+    METRIC_COUNTS_SPACE,
+)
 """The spaces that all services share."""
 
 SPACES = Spaces(*SHARED_SPACES, *(space for service in SERVICES for space in service.spaces))

@@ -47,6 +47,8 @@ PARTITION_ROUNDS = 14
 """What processes tell each other for a round of the balancer; see partitions/rounds.py."""
 ACCOUNT_QUOTAS = 15
 """Partition = account; what it may still do in this second, see partitions/ledger.py."""
+METRIC_COUNTS = 16
+"""Partition = account; what processes have counted for metrics, see analytics/interval_counts.py."""
 
 FIRST_FREE_SPACE = 1024
 

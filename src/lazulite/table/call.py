@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lazulite.auth.grant import Requirement
 from lazulite.partitions.live import Charge
+from lazulite.protocol.errors import AuthorityError
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.routing import CatalogContext, ServiceCall
 from lazulite.service.time_slice import TimeSlice
-from lazulite.table.catalog import Catalog, Table
+from lazulite.table.catalog import SYSTEM, Catalog, Table
 from lazulite.table.credentials import TableScope
 from lazulite.table.payload.formats import Format, Reader, negotiate, reader_of
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.json_pattern import PatternCache
-from lazulite.table.resource import Resource
+from lazulite.table.resource import Kind, Resource
 from lazulite.table.versions import odata_version
 from lazulite.traffic.meter import Resource as MeteredResource
 
@@ -52,6 +54,21 @@ class Call(ServiceCall[Context, Resource]):
         if not self._odata:
             self._odata = odata_version(self.version, self.request.headers)
         return self._odata
+
+    def authorize(self, requirement: Requirement | None) -> None:
+        """Reject what the credentials do not permit, and what changes a table of metrics: clients read and trim those.
+
+        Raises:
+            ServiceError: 403 (404 for old SAS versions). *Unverified*: the code for a table of metrics.
+        """
+        ServiceCall.authorize(self, requirement)
+        if self.resource.table.startswith(SYSTEM) and not self._is_of_metrics:
+            raise AuthorityError("InsufficientAccountPermissions")
+
+    @property
+    def _is_of_metrics(self) -> bool:
+        """Whether a table of metrics has the operation."""
+        return self.method in ("GET", "HEAD") or (self.method == "DELETE" and self.resource.kind is Kind.ENTITY)
 
     def require_key(self, partition_key: str, row_key: str) -> None:
         """Reject an entity outside the key range of a SAS.

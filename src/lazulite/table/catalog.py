@@ -1,7 +1,8 @@
 """The tables of all accounts: their names, spaces and stored access policies.
 
 A table is a row of the space `TABLES`: partition = account, row = the table's name in lower case, value = JSON of a
-`Table`. So a table's name is unique in its account whatever its case.
+`Table`. So a table's name is unique in its account whatever its case. Names of tables of metrics begin with `$`,
+before the first name of a list, so no list has them.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,19 @@ from lazulite.partitions.stored_maps import forget
 from lazulite.protocol.errors import ServiceError
 from lazulite.records.catalog import NamedResource, ResourceCatalog, TimeToLive
 from lazulite.records.spaces import TABLES
+
+SYSTEM = "$"
+"""Begins the names of the tables of metrics, which clients read, and do not create."""
+_OLD_NAMES = {
+    f"$metricstransactions{each}": f"$metricshourprimarytransactions{each}" for each in ("blob", "queue", "table")
+}
+"""The names of tables of metrics before 2013-08-15 -> those of the same tables since then."""
+
+
+def row_of(name: str) -> str:
+    """Return the row of a table, which all spellings of its name have."""
+    lower = name.lower()
+    return _OLD_NAMES.get(lower, lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class Catalog(ResourceCatalog[Table]):
     """
 
     def __init__(self, engine: Engine, ttl: TimeToLive | None = None) -> None:
-        super().__init__(engine, TABLES, Table, "ResourceNotFound", fold=str.lower, ttl=ttl)
+        super().__init__(engine, TABLES, Table, "ResourceNotFound", fold=row_of, ttl=ttl)
 
     async def require_table(self, account: str, name: str) -> Table:
         """Return the table of entities that a request addresses, perhaps from the cache.
