@@ -10,12 +10,10 @@ import pickle
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from socket import socket
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from lazulite.app import worker
@@ -40,6 +38,7 @@ from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.server import Ports
 from lazulite.server.workers.locked_output import new_lock
 from lazulite.server.workers.metrics import WorkerMetrics
+from lazulite.server.workers.socket_directory import socket_directory
 from lazulite.server.workers.supervisor import Address, WorkerSupervisor
 from lazulite.service.definition import ServiceDependencies
 from lazulite.settings.config import Settings, replica_path
@@ -112,14 +111,14 @@ def _peers(settings: Settings) -> Iterator[Settings]:
     if settings.database is None:
         yield settings
         return
-    try:
-        directory = TemporaryDirectory(prefix="lazulite-", ignore_cleanup_errors=True)  # Closed to other users.
-    except OSError as error:
-        report(f"workers do not commit for each other: no temporary directory: {error.strerror}")
+    with ExitStack() as stack:
+        try:
+            path = stack.enter_context(socket_directory())
+        except OSError as error:
+            report(f"workers do not commit for each other: no temporary directory: {error.strerror}")
+        else:
+            settings = replace(settings, database=replace(settings.database, peers=path))
         yield settings
-        return
-    with directory as path:
-        yield replace(settings, database=replace(settings.database, peers=Path(path)))
 
 
 @asynccontextmanager
