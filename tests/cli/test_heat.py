@@ -3,13 +3,15 @@
 import json
 import os
 import stat
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from azure.data.tables import TableServiceClient
 
-from lazulite.app.commands import TRAFFIC, TrafficArguments
+from lazulite.app.commands import KEY_SAMPLE, TRAFFIC, KeySampleArguments, TrafficArguments
 from lazulite.control.command import ControlError
+from lazulite.control.socket_file import SOCKET
 from lazulite.testing import Account, Storage
 from lazulite.testing import server as storage_server
 
@@ -89,6 +91,41 @@ def test_workers_are_added(tmp_path: Path) -> None:
         assert server.stop()[0] == 0
 
 
+def test_the_servers_of_a_database_are_added(tmp_path: Path) -> None:
+    names = ("one", "two", "three")
+    with ExitStack() as stack:
+        servers = [stack.enter_context(storage_server(tmp_path / name, meter=True)) for name in names]
+        for server in servers[:2]:
+            work(server.connection_string)
+        sockets = [each for name in names for each in ("--control-socket", str(tmp_path / name / SOCKET))]
+        here = ("heat", "Orders", "--account", "devstoreaccount1")
+        assert "100 read, 210 scanned, 200 written" in lazulite(*here, *sockets).stdout
+        assert "table Orders of account" in lazulite(*here, *sockets[4:]).stderr, "the third has had no traffic"
+
+
+def test_partitions_of_one_row_are_found_in_the_store(tmp_path: Path) -> None:
+    location = tmp_path / "data"
+    with storage_server(location, meter=True) as storage:
+        with TableServiceClient.from_connection_string(storage.connection_string) as service:
+            table = service.create_table("Orders")
+            for number in range(120):
+                table.create_entity({"PartitionKey": f"user{number:03d}", "RowKey": "2026-11"})
+            for _ in range(40):
+                table.get_entity("user007", "2026-11")
+        here = ("heat", "Orders", "-l", str(location), "--account", "devstoreaccount1", "--findings")
+        assert "append-only: " in lazulite(*here).stdout
+        (line,) = lazulite(*here, "--threshold", "rows-min=100", "--threshold", "end-share=2").stdout.splitlines()
+        assert line.startswith("too-fine: 100% of 120 partitions have one row")
+        assert "the rest the RowKey: 'user1' and '19'" in line
+        hot = ("--threshold", "end-share=2", "--threshold", "hot-share=0.2", "--threshold", "partition-target=1")
+        assert "such as 'user007;2026'" in lazulite(*here, *hot).stdout
+
+
+def test_a_table_that_is_not_there_has_no_sample() -> None:
+    with storage_server() as storage, pytest.raises(ControlError, match="there is no table Other"):
+        storage.control.ask(KEY_SAMPLE, KeySampleArguments("Other", storage.account().name))
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -96,7 +133,10 @@ def test_workers_are_added(tmp_path: Path) -> None:
         (("--last", "29d"), "at most 28 days"),
         (("--last", "m"), "such as 30m"),
         (("-o", "heat.png"), "ends in none of"),
-        (("--partition-target", "0"), "above 0"),
+        (("--threshold", "partition-target=0"), "above 0"),
+        (("--threshold", "partition-target"), "above 0"),
+        (("--threshold", "colour=1"), "there is no threshold 'colour', but partition-target, hot-share"),
+        (("--service", "files"), "'files' is not one of table, queue, blob"),
     ],
 )
 def test_wrong_flags(flags: tuple[str, ...], message: str) -> None:

@@ -1,10 +1,11 @@
 """Heat maps of workloads: their numbers, and the pictures as far as a program can judge them."""
 
 import random
+import re
 import struct
 import zlib
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from xml.etree import ElementTree as ET
 
@@ -13,6 +14,7 @@ import pytest
 from lazulite.traffic.codec import decode, encode
 from lazulite.traffic.findings import Thresholds, findings
 from lazulite.traffic.heat_map import HeatMap, heat_map, html, png, svg
+from lazulite.traffic.key_sample import KeySample
 from lazulite.traffic.meter import Meter, ResourceTraffic
 from tests.traffic.test_meter import GET, ORDERS, PUT, START, Time
 
@@ -37,9 +39,14 @@ def traffic_of(name: str, counts: tuple[int, ...] = PUT) -> tuple[ResourceTraffi
     for number in range(MINUTES * RATE):
         meter.note(ORDERS, key_of(name, number, chance), counts)
         time.now += 60 / RATE
+    return sent(meter, time), time.now
+
+
+def sent(meter: Meter, time: Time) -> ResourceTraffic:
+    """Return the traffic of the orders as a client gets it."""
     found = meter.traffic(ORDERS)
     assert found is not None
-    return decode(encode(found, meter.weight(), time.now)), time.now
+    return decode(encode(found, meter.weight(), time.now))
 
 
 def map_of(name: str) -> HeatMap:
@@ -108,17 +115,68 @@ FINDINGS = {
 
 @pytest.mark.parametrize("name", FINDINGS)
 def test_each_workload_has_its_findings(name: str) -> None:
-    found = list(findings(traffic_of(name)[0], Thresholds(partition_target=2)))
+    found = list(findings(traffic_of(name)[0], thresholds=Thresholds(partition_target=2)))
     assert [each.kind for each in found] == FINDINGS[name]
 
 
 def test_a_remedy_has_real_keys() -> None:
-    (appended,) = findings(traffic_of("append")[0], Thresholds(partition_target=0.1))
+    (appended,) = findings(traffic_of("append")[0], thresholds=Thresholds(partition_target=0.1))
     assert ";00003599'" in appended.remedy
     assert "one of 20 buckets" in appended.remedy
-    (hot,) = findings(traffic_of("hot")[0], Thresholds(partition_target=1))
-    assert "'user04711;" in hot.remedy
+    (hot,) = findings(traffic_of("hot")[0], KeySample(row="2026-11"), Thresholds(partition_target=1))
+    assert "such as 'user04711;2026'" in hot.remedy
+    assert "one of 2 buckets, by a hash of the RowKey: 'user04711;" in hot.remedy
     assert "70%" in hot.evidence or "71%" in hot.evidence
+    (hot,) = findings(traffic_of("hot")[0], thresholds=Thresholds(partition_target=1))
+    assert "such as" not in hot.remedy
+
+
+def test_appended_times_are_reversed() -> None:
+    time = Time()
+    meter = Meter(time)
+    for _ in range(200):
+        time.now += 1
+        meter.note(ORDERS, f"{int(time.now)}", PUT)
+    (found,) = findings(sent(meter, time))
+    assert found.kind == "append-only"
+    assert "the newest first, make reversed ticks the RowKey: '2517" in found.remedy
+
+
+def fine(keys: Sequence[str], rows: int = 1) -> KeySample:
+    sample = KeySample()
+    for key in sorted(keys):
+        for _ in range(rows):
+            sample.add(key)
+    return sample
+
+
+USERS = [f"user{number:05d}" for number in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("sample", "counts", "expected"),
+    [
+        (fine(USERS), PUT, ["too-fine"]),
+        (fine(USERS[:9_999]), PUT, []),
+        (fine(USERS, 2), PUT, []),
+        (fine([*USERS, *USERS[:600]]), PUT, []),
+        (fine([*USERS, *USERS[:400]]), PUT, ["too-fine"]),
+        (fine(USERS), (0, 0, 2, 200, 0, 1, 0), []),
+        (fine(USERS), GET, []),
+        (KeySample(), PUT, []),
+    ],
+)
+def test_partitions_of_one_row_are_a_finding(sample: KeySample, counts: tuple[int, ...], expected: list[str]) -> None:
+    found = list(findings(traffic_of("uniform", counts)[0], sample))
+    assert [each.kind for each in found] == expected
+    if found:
+        assert re.search(r"the rest the RowKey: 'user\d\d\d' and '\d\d'", found[0].remedy)
+
+
+def test_keys_that_share_no_beginning_become_row_keys_of_buckets() -> None:
+    sample = fine([f"user-{'x' * 64}{number:05d}" for number in range(10_001)])
+    (found,) = findings(traffic_of("uniform")[0], sample)
+    assert re.search(r"a hash of the key the PartitionKey, and the key the RowKey: '\d\d' and 'user\d+'", found.remedy)
 
 
 def test_a_hot_key_below_the_target_is_no_finding() -> None:

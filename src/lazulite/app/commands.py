@@ -31,3 +31,19 @@ class TrafficArguments:
 
 TRAFFIC = Command("traffic", TrafficArguments)
 """Has the items of `traffic.codec` for one resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySampleArguments:
+    """What `KEY_SAMPLE` is asked about."""
+
+    name: str
+    """Of the table."""
+    account: str = ""
+    """Empty: the only one."""
+    partition: str = ""
+    """The partition whose first row is asked about."""
+
+
+KEY_SAMPLE = Command("key-sample", KeySampleArguments)
+"""Has one item: the `KeySample` of a table."""

@@ -19,11 +19,11 @@ from typing import NamedTuple, Protocol, TypeAlias
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
-from lazulite.app.commands import TRAFFIC
+from lazulite.app.commands import KEY_SAMPLE, TRAFFIC
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
-from lazulite.app.traffic import traffic_of
+from lazulite.app.traffic import key_sample_of, traffic_of
 from lazulite.blob.service import BlobService
 from lazulite.engine.contract import Clock, Engine, EngineError, EngineUnavailableError
 from lazulite.engine.remote.messages import CacheInvalidation
@@ -234,6 +234,7 @@ async def open_services(
     meter = Meter(seconds) if settings.meter else None
     partitions = None if settings.partitions is None else _partitions(settings.partitions, clock, seconds, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
+    store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
     buffer = None if logs is None else ExchangeBuffer(logs, clock)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))

@@ -1,14 +1,23 @@
-"""The command for the traffic of a resource: by one process, or by a primary that adds what its workers counted."""
+"""The commands for the traffic of a resource, and for the keys of a table.
+
+One process has counted the traffic, or a primary adds what its workers have counted.
+"""
 
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from lazulite.app.channel import WORKER_SECONDS_MAX, Workers
-from lazulite.app.commands import TRAFFIC, TrafficArguments
+from lazulite.app.commands import TRAFFIC, KeySampleArguments, TrafficArguments
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.control.client import ask_each
-from lazulite.control.command import ControlError, Handler, Json
+from lazulite.control.command import ControlError, Handler, Json, single
+from lazulite.engine.contract import Engine, KeyRange
+from lazulite.table.catalog import Catalog
 from lazulite.traffic.codec import decode, encode, join
+from lazulite.traffic.key_sample import ROWS_MAX, KeySample
 from lazulite.traffic.meter import Meter, Resource, ResourceTraffic
+
+_EVERYTHING = KeyRange(("", ""), None)
 
 
 def traffic_of(
@@ -42,6 +51,30 @@ def traffic_of(
             yield item
 
     return traffic
+
+
+def key_sample_of(engine: Engine, directory: AccountDirectory) -> Handler[KeySampleArguments]:
+    """Return the handler of `KEY_SAMPLE`, given the store and its accounts."""
+    tables = Catalog(engine)
+
+    async def sampled(asked: KeySampleArguments) -> Json:
+        account = _account(directory, asked.account)
+        table = await tables.read(account, asked.name)
+        if table is None:
+            raise ControlError("no-table", f"there is no table {asked.name} of account {account}")
+        sample = KeySample()
+        async with aclosing(engine.scan(table.space, [_EVERYTHING], ROWS_MAX, keys_only=True)) as slices:
+            async for part in slices:
+                for partition in part.columns()[0]:
+                    sample.add(partition)
+        first = KeyRange((asked.partition, ""), (f"{asked.partition}\0", ""))
+        async with aclosing(engine.scan(table.space, [first], 1, keys_only=True)) as slices:
+            async for part in slices:
+                for row in part.columns()[1]:
+                    sample.row = row
+        return sample.as_json()
+
+    return lambda asked: single(sampled(asked))
 
 
 async def _of_workers(workers: Workers, asked: TrafficArguments) -> ResourceTraffic | None:

@@ -19,14 +19,14 @@ from typing import TypeAlias
 from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
-from lazulite.app.commands import STATUS, TRAFFIC
+from lazulite.app.commands import KEY_SAMPLE, STATUS, TRAFFIC
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
 from lazulite.app.services import certificate_of, maintenance, take_over, tune_garbage_collector
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, meanwhile, open_location, open_store
 from lazulite.app.telemetry import new_metrics, workers_metrics_server
-from lazulite.app.traffic import traffic_of
+from lazulite.app.traffic import key_sample_of, traffic_of
 from lazulite.engine.content.remote import content_procedures
 from lazulite.engine.remote.messages import Procedure
 from lazulite.engine.remote.server import EngineServer
@@ -87,6 +87,7 @@ async def _serve_by_workers(
             )
             store.channel.register(STATUS, status_of("primary", dict, workers.connects))
             store.channel.register(TRAFFIC, traffic_of(None, store.directory, time.time, workers.connects))
+            store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
             metrics_port = None if page is None else page.port
 
             def on_ready(ports: Mapping[tuple[str, ...], Ports]) -> None:

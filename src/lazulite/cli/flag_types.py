@@ -179,6 +179,12 @@ def positive(number: type[int] | type[float]) -> Callable[[str], int | float]:
     return read
 
 
+def threshold(text: str) -> tuple[str, float]:
+    """Return the name and the number of a threshold such as `hot-share=0.5`."""
+    name, _, number = text.partition("=")
+    return name, positive(float)(number)
+
+
 _UNITS = {"m": 60, "h": 3600, "d": 86_400}
 _DAYS_MAX = 28
 _PICTURES = (".html", ".svg", ".json")

@@ -1,20 +1,22 @@
-"""`lazulite heat`: print or draw the traffic of a table, as a running server counted it."""
+"""`lazulite heat`: print or draw the traffic of a table, queue or container, as running servers counted it."""
 
 import json
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from lazulite.app.commands import TRAFFIC, TrafficArguments
+from lazulite.app.commands import KEY_SAMPLE, TRAFFIC, KeySampleArguments, TrafficArguments
 from lazulite.cli.errors import CommandError
-from lazulite.cli.selected_database import running_server
+from lazulite.cli.selected_database import running_servers
 from lazulite.control.command import ControlError
-from lazulite.traffic.codec import decode
+from lazulite.traffic.codec import decode, join
 from lazulite.traffic.counters import COUNTERS
-from lazulite.traffic.findings import Thresholds, findings
+from lazulite.traffic.findings import Thresholds, busiest, findings
 from lazulite.traffic.heat_map import HeatMap, heat_map, html, svg
+from lazulite.traffic.key_sample import KeySample
 from lazulite.traffic.meter import ResourceTraffic
 
 _PARTITIONS = 10
@@ -23,26 +25,68 @@ _PARTITIONS = 10
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Write the picture to a file, or print the findings, or a summary."""
+    thresholds = _thresholds(args.threshold)
     try:
-        asked = TrafficArguments(args.table, args.account or "")
-        items: list[Any] = list(running_server(args, environ).stream(TRAFFIC, asked))
+        traffic, now = _traffic(args, environ)
+        if args.findings:
+            _print_findings(traffic, _sample(args, environ, traffic), thresholds)
+            return 0
     except ControlError as error:
         raise CommandError(error) from None
-    traffic = decode(items)
-    if args.findings:
-        found = list(findings(traffic, Thresholds(partition_target=args.partition_target)))
-        for each in found:
-            print(f"{each.kind}: {each.evidence} {each.remedy}")
-        if not found:
-            print("no findings")
-        return 0
-    drawn = heat_map(args.table, traffic, items[0]["time"], args.last)
+    drawn = heat_map(args.name, traffic, now, args.last)
     if args.output is None:
         for line in _summary(drawn, traffic):
             print(line)
     else:
         _write(args.output, drawn, traffic)
     return 0
+
+
+def _traffic(args: Namespace, environ: Mapping[str, str]) -> tuple[ResourceTraffic, float]:
+    """Return the traffic that all named servers have counted, and the Unix time. Raises as `Client.stream`."""
+    asked = TrafficArguments(args.name, args.account or "", args.service)
+    total, now, missing = None, 0.0, None
+    for client in running_servers(args, environ):
+        try:
+            items: list[Any] = list(client.stream(TRAFFIC, asked))
+        except ControlError as error:
+            if error.code != "no-traffic":
+                raise
+            missing = error
+            continue
+        now = max(now, items[0]["time"])
+        if total is None:
+            total = decode(items)
+        else:
+            join(total, decode(items))
+    if total is None:
+        assert missing is not None, "there is a server"
+        raise missing
+    return total, now
+
+
+def _sample(args: Namespace, environ: Mapping[str, str], traffic: ResourceTraffic) -> KeySample:
+    """Return a sample of the table's keys; an empty one of a queue or a container. Raises as `Client.ask`."""
+    if args.service != "table":
+        return KeySample()
+    asked = KeySampleArguments(args.name, args.account or "", busiest(traffic))
+    return KeySample.of(running_servers(args, environ)[0].ask(KEY_SAMPLE, asked))
+
+
+def _thresholds(given: Sequence[tuple[str, float]]) -> Thresholds:
+    names = {each.name.replace("_", "-"): each.name for each in fields(Thresholds)}
+    for name, _ in given:
+        if name not in names:
+            raise CommandError(f"--threshold: there is no threshold {name!r}, but {', '.join(names)}", 2)
+    return Thresholds(**{names[name]: value for name, value in given})
+
+
+def _print_findings(traffic: ResourceTraffic, sample: KeySample, thresholds: Thresholds) -> None:
+    found = list(findings(traffic, sample, thresholds))
+    for each in found:
+        print(f"{each.kind}: {each.evidence} {each.remedy}")
+    if not found:
+        print("no findings")
 
 
 def _write(path: Path, drawn: HeatMap, traffic: ResourceTraffic) -> None:

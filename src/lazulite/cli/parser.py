@@ -21,11 +21,11 @@ from lazulite.cli.flag_types import (
     entity_count,
     message_count,
     picture,
-    positive,
     rehydrate_seconds,
     retention_days,
     store,
     switch,
+    threshold,
 )
 from lazulite.cli.help_texts import (
     BLOB_EXAMPLES,
@@ -376,17 +376,21 @@ def _add_status(commands: Commands) -> None:
 
 
 def _add_heat(commands: Commands) -> None:
-    text = "show which keys of a table are busy, of a server with --meter"
+    text = "show which keys of a table, queue or container are busy, of a server with --meter"
     parser = _command(commands, "heat", "heat", text, HEAT_EXAMPLES)
-    parser.add_argument("table", metavar="NAME", help="table name")
+    parser.add_argument("name", metavar="NAME", help="name of the table, queue or container")
+    text = "table, queue or blob (table)"
+    parser.add_argument("--service", choices=("table", "queue", "blob"), default="table", metavar="NAME", help=text)
     parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
     parser.add_argument("--last", type=duration, default=3600.0, metavar="TIME", help="such as 30m, 6h, 28d (1h)")
     text = "write a picture to FILE, by its ending .html, .svg or .json (a summary is printed)"
     parser.add_argument("-o", "--output", type=picture, metavar="FILE", help=text)
     parser.add_argument("--findings", action="store_true", help="print what the traffic says about the keys")
-    text = "entities per second that a partition is good for, for findings (2000)"
-    parser.add_argument("--partition-target", type=positive(float), default=2000.0, metavar="N", help=text)
-    _control_flags(parser)
+    text = "when there is a finding, such as partition-target=500; repeatable"
+    parser.add_argument("--threshold", type=threshold, action="append", default=[], metavar="NAME=N", help=text)
+    _location_flag(parser)
+    text = "socket of a server; repeatable, for all servers of a database (that of the location)"
+    parser.add_argument("--control-socket", type=Path, action="append", metavar="PATH", help=text)
 
 
 def _add_logs(commands: Commands) -> None:

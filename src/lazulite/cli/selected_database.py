@@ -1,7 +1,7 @@
 """Select what a command works on: a location, a database, or a running server."""
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lazulite.cli.errors import CommandError
 from lazulite.control.client import Client
@@ -48,3 +48,8 @@ def running_server(args: Namespace, environ: Mapping[str, str]) -> Client:
     if selected_database(args, environ) is not None:
         raise CommandError("for the server of a database pass --control-socket PATH, as to lazulite serve", 2)
     return Client.at(args.location / SOCKET)
+
+
+def running_servers(args: Namespace, environ: Mapping[str, str]) -> Sequence[Client]:
+    """Return clients of the servers that the flags name by several sockets; else as `running_server`."""
+    return [Client.at(path) for path in args.control_socket or ()] or [running_server(args, environ)]

@@ -9,9 +9,7 @@ from typing import Any
 
 from lazulite.control.command import Json
 from lazulite.traffic.key_ranges import KeyRange, KeyRanges
-from lazulite.traffic.meter import QueryCount, ResourceTraffic
-
-_ORDER = ("written", "above", "below", "rises", "falls", "highest", "lowest")
+from lazulite.traffic.meter import WEIGHTED, QueryCount, ResourceTraffic
 
 
 def encode(traffic: ResourceTraffic, weight: float, seconds: float) -> Iterator[Json]:
@@ -30,8 +28,9 @@ def encode(traffic: ResourceTraffic, weight: float, seconds: float) -> Iterator[
         "partitions_total": hitters.total / weight,
         "partitions_error": hitters.error / weight,
         "order": {
-            name: getattr(order, name) if name in ("highest", "lowest") else getattr(order, name) / weight
-            for name in _ORDER
+            "highest": order.highest,
+            "lowest": order.lowest,
+            **{name: getattr(order, name) / weight for name in WEIGHTED},
         },
         "queries": {
             name: [query.pages / weight, query.scanned / weight, query.returned / weight]

@@ -1,17 +1,25 @@
-"""What the traffic of a resource says about its keys: hot, append-only, prepend-only, scan-heavy.
+"""What the traffic of a resource says about its keys: hot, append-only, prepend-only, scan-heavy, too fine.
 
 Sources: the study *How to get most out of Windows Azure Tables* (2010), sections on append-only keys and partitions,
 and the table design guide. The thresholds are ours.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
-from zlib import crc32
 
 from lazulite.traffic.counters import WRITTEN, cost
+from lazulite.traffic.key_sample import KeySample
 from lazulite.traffic.meter import ResourceTraffic
+from lazulite.traffic.rekeying import (
+    buckets_for,
+    coarser,
+    concatenated,
+    hashed,
+    reversed_ticks,
+    with_prefix,
+    with_suffix,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,12 @@ class Thresholds:
     """The rows scanned for each that is returned, above which queries are scan-heavy."""
     pages_min: float = 1_000
     """The pages below which nothing is said about scans."""
+    single_row_share: float = 0.95
+    """The share of partitions with one row, above which partitions are too fine."""
+    rows_min: float = 10_000
+    """The rows below which nothing is said about that."""
+    single_write_share: float = 0.95
+    """And the share of entities that are written by themselves, above which batches are missed."""
 
 
 class Finding(NamedTuple):
@@ -46,29 +60,42 @@ class Finding(NamedTuple):
     """A sentence, with keys made of real ones."""
 
 
-def findings(traffic: ResourceTraffic, thresholds: Thresholds = Thresholds()) -> Iterator[Finding]:
-    """Yield what the traffic of a resource says. It was decoded, so its weights are those of now."""
-    yield from _hot(traffic, thresholds)
+def findings(
+    traffic: ResourceTraffic, sample: KeySample | None = None, thresholds: Thresholds = Thresholds()
+) -> Iterator[Finding]:
+    """Yield what the traffic of a resource says.
+
+    Args:
+        traffic: decoded, so its weights are those of now.
+        sample: of the keys of a table, with the first row of its `busiest` partition; None: they are not known.
+        thresholds: when there is a finding.
+    """
+    sample = sample or KeySample()
+    yield from _hot(traffic, sample, thresholds)
     yield from _ordered(traffic, thresholds)
     yield from _scans(traffic, thresholds)
+    yield from _too_fine(traffic, sample, thresholds)
 
 
-def _hot(traffic: ResourceTraffic, thresholds: Thresholds) -> Iterator[Finding]:
-    hitters, load = traffic.hitters, traffic.load
+def busiest(traffic: ResourceTraffic) -> str:
+    """Return the partition with the most traffic; "" if none is known."""
+    return next((key for key, _ in traffic.hitters.top(1)), "")
+
+
+def _hot(traffic: ResourceTraffic, sample: KeySample, thresholds: Thresholds) -> Iterator[Finding]:
+    hitters, load, target = traffic.hitters, traffic.load, thresholds.partition_target
     for key, count in hitters.top(1):
         peak = _peak(traffic, key)
-        if (
-            load
-            and count / load > thresholds.hot_share
-            and peak > thresholds.hot_target_share * thresholds.partition_target
-        ):
-            buckets = max(2, math.ceil(2 * peak / thresholds.partition_target))
+        if load and count / load > thresholds.hot_share and peak > thresholds.hot_target_share * target:
+            buckets = buckets_for(peak, target, 2)
+            longer = concatenated(key, sample.row)
+            shown = "" if longer is None else f", such as {longer!r}"
             yield Finding(
                 "hot",
                 f"Partition {key!r} takes {count / load:.0%} of the traffic, {peak:,.0f} entities/s in its busiest "
-                f"minute; one partition is good for {thresholds.partition_target:,.0f}.",
-                f"Add the next property to the PartitionKey, or one of {buckets} buckets: "
-                f"{_bucketed(key, buckets, prefix=False)!r}.",
+                f"minute; one partition is good for {target:,.0f}.",
+                f"Add the next property to the PartitionKey{shown}. If that is too hot as well, add one of {buckets} "
+                f"buckets, by a hash of the RowKey: {with_suffix(key, buckets, sample.row)!r}.",
             )
 
 
@@ -83,15 +110,17 @@ def _ordered(traffic: ResourceTraffic, thresholds: Thresholds) -> Iterator[Findi
     )
     for kind, at_end, ordered, key, verb, end in kinds:
         if at_end / order.written >= thresholds.end_share and ordered / neighbours >= thresholds.order_share:
-            peak = max((_peak(traffic, key, WRITTEN), 1.0))
-            buckets = max(4, math.ceil(2 * peak / thresholds.partition_target))
+            peak = max(_peak(traffic, key, WRITTEN), 1.0)
+            buckets = buckets_for(peak, thresholds.partition_target, 4)
+            ticks = reversed_ticks(key) if kind == "append-only" else None
+            newest = "" if ticks is None else f" To read the newest first, make reversed ticks the RowKey: {ticks!r}."
             yield Finding(
                 kind,
                 f"{at_end / order.written:.0%} of the written entities have the {end} PartitionKey so far, and "
                 f"{ordered / neighbours:.0%} of the keys {verb}: one range takes all writes, {peak:,.0f} entities/s at "
                 "most, and balancing cannot help.",
                 f"Put the number of one of {buckets} buckets before the key, by a hash of it: "
-                f"{_bucketed(key, buckets, prefix=True)!r}. A query in order then reads {buckets} ranges.",
+                f"{with_prefix(key, buckets)!r}. A query in order then reads {buckets} ranges.{newest}",
             )
 
 
@@ -102,12 +131,34 @@ def _scans(traffic: ResourceTraffic, thresholds: Thresholds) -> Iterator[Finding
     if pages < thresholds.pages_min or scanned / max(returned, 1) <= thresholds.scanned_per_returned:
         return
     name, worst = max(traffic.queries.items(), key=lambda item: item[1].scanned)
+    key = busiest(traffic) or next((each for part in traffic.ranges.ranges for each in part.samples), "")
     yield Finding(
         "scan-heavy",
         f"Queries scanned {scanned / max(returned, 1):,.0f} rows for each that they returned, in {pages:,.0f} pages; "
         f"most by queries of the class {name}, {worst.scanned / max(worst.pages, 1):,.0f} rows a page.",
         "Make the filtered property the PartitionKey or the beginning of the RowKey, or store the entity a second time "
-        "under such a key in the same transaction.",
+        f"in the same transaction, under a RowKey of that property: {key!r} and '<property>;<RowKey>'.",
+    )
+
+
+def _too_fine(traffic: ResourceTraffic, sample: KeySample, thresholds: Thresholds) -> Iterator[Finding]:
+    order = traffic.order
+    if sample.rows < thresholds.rows_min or order.written < thresholds.written_min:
+        return
+    alone, single = sample.single / sample.partitions, order.single / order.written
+    if alone <= thresholds.single_row_share or single <= thresholds.single_write_share:
+        return
+    key = order.highest
+    parts = coarser(key, sample)
+    if parts is None:
+        remedy = f"a hash of the key the PartitionKey, and the key the RowKey: {hashed(key, sample)!r} and {key!r}"
+    else:
+        remedy = f"the beginning of the key the PartitionKey, and the rest the RowKey: {parts[0]!r} and {parts[1]!r}"
+    yield Finding(
+        "too-fine",
+        f"{alone:.0%} of {sample.partitions:,} partitions have one row, and {single:.0%} of the entities are written "
+        "by themselves: no batch is possible, and a range of rows is a range of partitions.",
+        f"Make {remedy}. Then up to 100 entities are one batch.",
     )
 
 
@@ -116,8 +167,3 @@ def _peak(traffic: ResourceTraffic, key: str, counter: int | None = None) -> flo
     ring = traffic.ranges.find(key).history.rings[0]
     values = (cost(counts) if counter is None else counts[counter] for _, counts in ring.cells())
     return max(values, default=0.0) / ring.resolution.seconds
-
-
-def _bucketed(key: str, buckets: int, *, prefix: bool) -> str:
-    bucket = f"{crc32(key.encode('utf-8', 'surrogatepass')) % buckets:0{len(str(buckets - 1))}d}"
-    return f"{bucket};{key}" if prefix else f"{key};{bucket}"

@@ -24,7 +24,7 @@ from random import random
 from typing import Final, NamedTuple, TypeAlias
 
 from lazulite.engine.ordinal import ordinal
-from lazulite.traffic.counters import MINUTES, WIDTH, WRITTEN, Counts, cost
+from lazulite.traffic.counters import MINUTES, REQUESTS, WIDTH, WRITTEN, Counts, cost
 from lazulite.traffic.heavy_hitters import HeavyHitters
 from lazulite.traffic.key_ranges import KEY_CHARACTERS_MAX, KeyRange, KeyRanges
 
@@ -67,24 +67,30 @@ Noted: TypeAlias = tuple[Resource, Keys, Counts]
 """A request: its resource, its partition or partitions, and what it took."""
 
 
+WEIGHTED: Final = ("written", "single", "above", "below", "rises", "falls")
+"""The weighted numbers of a `WriteOrder`."""
+
+
 class WriteOrder:
     """In which order the partitions of a resource are written."""
 
-    __slots__ = ("_last", "above", "below", "falls", "highest", "lowest", "rises", "written")
+    __slots__ = ("_last", "highest", "lowest", *WEIGHTED)
 
     def __init__(self) -> None:
-        self.written = self.above = self.below = self.rises = self.falls = 0.0
-        """Entities written; those at or above the highest key before, or at or below the lowest; neighbours that rise
-        and fall. All of them are weighted."""
+        self.written = self.single = self.above = self.below = self.rises = self.falls = 0.0
+        """Entities written; those of them by requests of one entity, at or above the highest key before, or at or below
+        the lowest; neighbours that rise and fall. All of them are weighted."""
         self.highest = self.lowest = self._last = ""
 
-    def add(self, key: str, written: float, weight: float) -> None:
+    def add(self, key: str, counts: Counts, weight: float) -> None:
         """Count entities of one partition, written after those before."""
-        key = key[:KEY_CHARACTERS_MAX]
+        key, written = key[:KEY_CHARACTERS_MAX], counts[WRITTEN]
         here = ordinal(key)
         if not self.written:
             self.highest = self.lowest = self._last = key
         self.written += written * weight
+        if written <= counts[REQUESTS]:
+            self.single += written * weight
         if here >= ordinal(self.highest):
             self.above += written * weight
             self.highest = key
@@ -103,12 +109,12 @@ class WriteOrder:
         if other.written:
             self.highest = max(self.highest, other.highest, key=ordinal)
             self.lowest = min(self.lowest, other.lowest, key=ordinal) if self.written else other.lowest
-        for name in ("written", "above", "below", "rises", "falls"):
+        for name in WEIGHTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def scale(self, share: float) -> None:
         """Multiply all weights."""
-        for name in ("written", "above", "below", "rises", "falls"):
+        for name in WEIGHTED:
             setattr(self, name, getattr(self, name) * share)
 
 
@@ -161,7 +167,7 @@ class ResourceTraffic:
         else:
             self._spread(keys, minute, counts, load, distance)
         if counts[WRITTEN]:
-            self.order.add(keys if isinstance(keys, str) else keys[0], counts[WRITTEN], weight)
+            self.order.add(keys if isinstance(keys, str) else keys[0], counts, weight)
 
     def _spread(self, keys: tuple[str, str], minute: int, counts: Counts, load: float, distance: float) -> None:
         """Count a scan, whose keys are taken to be spread evenly over their ranges."""
