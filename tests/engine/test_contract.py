@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from lazulite.engine.commit import Change, changing, put_rows
+from lazulite.engine.commit import Change, Commit, CompanionWrite, Decision, changing, put_rows
 from lazulite.engine.contract import (
     UNKNOWN,
     Engine,
@@ -54,6 +54,143 @@ async def rows_of(
 async def test_an_absent_row_is_none(engine: Engine) -> None:
     assert await engine.get(1, "p", "r") is None
     assert await rows_of(engine, 1) == []
+
+
+async def test_a_snapshot_has_what_scans_and_reads_have(engine: Engine) -> None:
+    for partition in ODD:
+        await engine.commit(1, partition, put_rows({row: f"{partition}/{row}".encode() for row in ODD}))
+    await put(engine, 2, "p", "r", b"another space")
+    expected = await rows_of(engine, 1)
+    async with engine.snapshot() as snapshot:
+        keys = await snapshot.keys(1, ALL, 1000)
+        assert keys == [key for key, _ in expected]
+        assert await snapshot.values(1, keys) == [value for _, value in expected]
+        assert await snapshot.values(2, [("p", "r"), ("p", "s"), ("q", "r")]) == [b"another space", None, None]
+        assert await snapshot.keys(1, ALL, 5) == keys[:5]
+        within = KeyRange(keys[3], keys[40])
+        assert await snapshot.keys(1, within, 1000) == keys[3:40]
+        assert await snapshot.keys(1, KeyRange(keys[3], keys[3]), 10) == []
+        assert await snapshot.keys(3, ALL, 10) == []
+
+
+@pytest.mark.parametrize("length", [400, 600, 1000])
+async def test_a_snapshot_has_long_keys(engine: Engine, length: int) -> None:
+    rows = ["\uffff" * length + end for end in ("", "a", "b\0")]
+    await engine.commit(1, "p" * length, put_rows(dict.fromkeys(rows, b"value")))
+    async with engine.snapshot() as snapshot:
+        keys = await snapshot.keys(1, ALL, 10)
+        assert keys == [("p" * length, row) for row in rows]
+        assert await snapshot.values(1, keys) == [b"value"] * 3
+
+
+async def test_a_snapshot_does_not_change(engine: Engine) -> None:
+    await engine.commit(1, "p", put_rows({"a": b"1", "b": b"1", "c": b"1"}))
+    async with engine.snapshot() as snapshot:
+        assert await snapshot.keys(1, ALL, 1) == [("p", "a")]
+        await engine.commit(1, "p", put_rows({"a": b"2", "b": None, "d": b"2"}))
+        await put(engine, 2, "p", "r", b"2")
+        assert await snapshot.keys(1, ALL, 10) == [("p", "a"), ("p", "b"), ("p", "c")]
+        assert await snapshot.values(1, [("p", "a"), ("p", "b"), ("p", "d")]) == [b"1", b"1", None]
+        assert await snapshot.keys(2, ALL, 10) == []
+    async with engine.snapshot() as snapshot:
+        assert await snapshot.keys(1, ALL, 10) == [("p", "a"), ("p", "c"), ("p", "d")]
+        assert await snapshot.values(1, [("p", "a"), ("p", "b"), ("p", "d")]) == [b"2", None, b"2"]
+
+
+async def test_a_snapshot_shows_no_part_of_a_commit(engine: Engine) -> None:
+    """Rows and companions of commits in flight are seen together, or not at all."""
+
+    async def write_all() -> None:
+        for number in range(40):
+            value = str(number).encode()
+            companions = [CompanionWrite(2, ("p", row), value) for row in "ab"]
+            await engine.commit(1, "p", with_companions(["r"], {"r": value}, *companions))
+
+    writing = asyncio.create_task(write_all())
+    while not writing.done():
+        async with engine.snapshot() as snapshot:
+            one = await snapshot.values(1, [("p", "r")])
+            await asyncio.sleep(0)
+            assert await snapshot.values(2, [("p", "a"), ("p", "b")]) == one * 2
+    await writing
+
+
+def with_companions(
+    rows: Sequence[str], changes: Mapping[str, bytes | None], *companions: CompanionWrite
+) -> Commit[int]:
+    return Commit(rows, lambda _, timestamp: Decision(changes, timestamp, companions))
+
+
+async def test_companions_are_written_with_the_changes(engine: Engine) -> None:
+    await engine.commit(
+        1,
+        "p",
+        with_companions(
+            ["r"], {"r": b"row"}, *(CompanionWrite(2, ("p", row), row.encode()) for row in ("a", "b", "c"))
+        ),
+    )
+    assert await rows_of(engine, 2) == [(("p", "a"), b"a"), (("p", "b"), b"b"), (("p", "c"), b"c")]
+    moved = (
+        CompanionWrite(2, ("p", "a"), None),
+        CompanionWrite(2, ("p", "b"), b"new"),
+        CompanionWrite(3, ("p", "b"), b""),
+    )
+    await engine.commit(1, "p", with_companions(["r"], {"r": None}, *moved))
+    assert await engine.get(1, "p", "r") is None
+    assert await rows_of(engine, 2) == [(("p", "b"), b"new"), (("p", "c"), b"c")]
+    assert await rows_of(engine, 3) == [(("p", "b"), b"")]
+
+
+@pytest.mark.parametrize("row", ODD)
+async def test_companions_have_any_keys(engine: Engine, row: str) -> None:
+    for value in (b"one", b"two", None):
+        await engine.commit(1, "p", with_companions(["r"], {"r": b""}, CompanionWrite(2, ("p", row * 700), value)))
+        assert await engine.get(2, "p", row * 700) == value
+
+
+async def test_a_commit_may_write_companions_alone(engine: Engine) -> None:
+    await put(engine, 1, "p", "r", b"row")
+    await engine.commit(1, "p", with_companions(["r"], {}, CompanionWrite(2, ("p", "r"), b"entry")))
+    assert await engine.get(1, "p", "r") == b"row"
+    assert await engine.get(2, "p", "r") == b"entry"
+
+
+async def test_a_rejected_commit_writes_no_companions(engine: Engine) -> None:
+    def decide(values: Sequence[bytes | None], timestamp: int) -> Decision[None]:
+        if values[0] is not None:
+            raise RejectionError
+        return Decision({"r": b"row"}, None, [CompanionWrite(2, ("p", str(timestamp)), b"")])
+
+    await engine.commit(1, "p", Commit(["r"], decide))
+    with pytest.raises(RejectionError):
+        await engine.commit(1, "p", Commit(["r"], decide))
+    assert len(await rows_of(engine, 2)) == 1
+
+
+async def test_companions_of_a_dropped_space_are_left_out(engine: Engine) -> None:
+    await engine.drop(2)
+    writes = CompanionWrite(2, ("p", "r"), b"entry"), CompanionWrite(3, ("p", "r"), b"entry")
+    await engine.commit(1, "p", with_companions(["r"], {"r": b"row"}, *writes))
+    assert await engine.get(1, "p", "r") == b"row"
+    assert await rows_of(engine, 2) == []
+    assert await engine.get(3, "p", "r") == b"entry"
+
+
+async def test_companions_follow_the_order_of_the_commits(engine: Engine) -> None:
+    """Each commit moves the one entry of its row; so many at once are decided together on some engines."""
+
+    def move(name: str) -> Commit[None]:
+        def decide(values: Sequence[bytes | None], _: int) -> Decision[None]:
+            before = values[0]
+            gone = [] if before is None else [CompanionWrite(2, ("p", before.decode()), None)]
+            return Decision({"r": name.encode()}, None, [*gone, CompanionWrite(2, ("p", name), b"")])
+
+        return Commit(["r"], decide)
+
+    await asyncio.gather(*(engine.commit(1, "p", move(str(number % 7))) for number in range(30)))
+    value = await engine.get(1, "p", "r")
+    assert value is not None
+    assert await rows_of(engine, 2) == [(("p", value.decode()), b"")]
 
 
 async def test_a_commit_writes_overwrites_and_deletes(engine: Engine) -> None:

@@ -6,7 +6,8 @@ the engines that the tests of the contract run against.
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeVar
 
 from lazulite.engine.commit import Commit, Needs
@@ -67,6 +68,20 @@ class Run(NamedTuple):
         return bisect_left(self.keys, encode_key(space_of(self.keys[start]), *key), start)
 
 
+class MemorySnapshot:
+    """A `Snapshot`."""
+
+    def __init__(self, rows: dict[bytes, bytes]) -> None:
+        self._rows = rows
+
+    async def keys(self, space: int, key_range: KeyRange, limit: int) -> list[Key]:
+        lower, upper = range_bounds(space, key_range)
+        return [decode_key(key) for key in sorted(key for key in self._rows if lower <= key < upper)[:limit]]
+
+    async def values(self, space: int, keys: Sequence[Key]) -> list[bytes | None]:
+        return [self._rows.get(encode_key(space, *key)) for key in keys]
+
+
 class MemoryEngine:
     """An `Engine`. `writes` counts what changed it."""
 
@@ -112,6 +127,11 @@ class MemoryEngine:
             yield Run([key], [b"" if keys_only else value])
             await asyncio.sleep(0)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator["MemorySnapshot"]:
+        self._check_open()
+        yield MemorySnapshot(dict(self._rows))
+
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         self._check_open()
         if space in self._dropped:
@@ -128,7 +148,14 @@ class MemoryEngine:
                 self._rows.pop(keys[row], None)
             else:
                 self._rows[keys[row]] = value
-        if decision.changes:
+        for other, key, value in decision.companions:
+            if other in self._dropped:
+                continue
+            if value is None:
+                self._rows.pop(encode_key(other, *key), None)
+            else:
+                self._rows[encode_key(other, *key)] = value
+        if decision.changes or decision.companions:
             self._timestamp = timestamp
             self.writes += 1
         return decision.result

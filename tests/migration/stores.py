@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from lazulite.auth.accounts.document import Accounts, Change
 from lazulite.engine.commit import Commit, changing
-from lazulite.engine.contract import UNKNOWN, Engine, EngineError, Key, KeyRange, Slice, Unknown, Waiter
+from lazulite.engine.contract import UNKNOWN, Engine, EngineError, Key, KeyRange, Slice, Snapshot, Unknown, Waiter
 from lazulite.engine.ordinal import ordinal
 from lazulite.migration.endpoint import Endpoint
 from lazulite.migration.monotonic_clock import MonotonicClock
@@ -136,6 +137,9 @@ class BreakingEngine:
         self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
     ) -> AsyncGenerator[Slice, None]:
         return self._inner.scan(space, ranges, limit, keys_only=keys_only)
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        return self._inner.snapshot()
 
     def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
         return UNKNOWN

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from lazulite.engine.commit import Commit
-from lazulite.engine.contract import UNKNOWN, Engine, EngineUnavailableError, KeyRange, Slice, Unknown, Waiter
+from lazulite.engine.contract import UNKNOWN, Engine, EngineUnavailableError, KeyRange, Slice, Snapshot, Unknown, Waiter
 
 T = TypeVar("T")
 
@@ -54,6 +55,10 @@ class CountingEngine:
         """See `Engine`."""
         self.calls["scan"] += 1
         return self._engine.scan(space, ranges, limit, keys_only=keys_only)
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """See `Engine`."""
+        return self._engine.snapshot()
 
     def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
         """Return `UNKNOWN`, so that `commit` does it."""

@@ -152,7 +152,7 @@ def test_a_commit_counts_and_keeps_its_barrier() -> None:
     assert added.commit().rows == ["s", *rows]
     after = ShardState(2, 0, 1, due)
     changes = {MESSAGE.row: MESSAGE.value, MESSAGE.index_row: MESSAGE.index_value, "s": after.value}
-    assert added.decide([None, None, None], 0) == (changes, after)
+    assert added.decide([None, None, None], 0) == (changes, after, ())
     removed = MoveMessages([Move(MESSAGE.place, None)], floor=9)
     state = ShardState(3, 1, 1).value
     assert removed.decide([state, MESSAGE.value, b"e"], 0).changes == {

@@ -232,7 +232,7 @@ def _barrier_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     decide = MoveMessages.decide
 
     def without(self: MoveMessages, current: list[bytes | None], timestamp: int) -> object:
-        (changes, after), before = decide(self, current, timestamp), moves.read_state(current[0])
+        (changes, after, _), before = decide(self, current, timestamp), moves.read_state(current[0])
         if moves.STATE_ROW not in changes:
             return Decision(changes, after)
         stored = after._replace(barrier=before.barrier, floor=before.floor)
@@ -282,7 +282,7 @@ def _sweeps_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = shard._begin
 
     def uncounted(current: list[bytes | None], timestamp: int) -> object:
-        changes, begun = begin(current, timestamp)
+        changes, begun, _ = begin(current, timestamp)
         if begun is None:
             return Decision(changes, begun)
         state = begun._replace(sweeps=0)

@@ -28,6 +28,16 @@ Changes: TypeAlias = Mapping[str, bytes | None]
 """Rows to write, with their new values; None deletes the row. Rows left out stay as they are."""
 
 
+class CompanionWrite(NamedTuple):
+    """A write to a row of another space, whatever that row is now, such as the entry of an index."""
+
+    space: int
+    key: tuple[str, str]
+    """(partition, row)."""
+    value: bytes | None
+    """None deletes the row."""
+
+
 class Decision(NamedTuple, Generic[T]):
     """What a commit writes, and its result."""
 
@@ -35,6 +45,9 @@ class Decision(NamedTuple, Generic[T]):
     """A row that the commit did not name costs another try, with this row named behind the others. So a decision must
     name the same rows whenever it is shown the same values."""
     result: T
+    companions: Sequence[CompanionWrite] = ()
+    """Writes that are atomic with the changes. Those to a dropped space are left out. On Citus they must be in the
+    commit's partition, of any space. No commit reads such rows, and each is written by commits of one partition."""
 
 
 class Needs(Generic[T]):
@@ -165,23 +178,23 @@ def put_rows(changes: Changes) -> Commit[int]:
     )
 
 
-def compare_and_swap(expected: Changes, changes: Changes) -> Commit[bool]:
+def compare_and_swap(expected: Changes, changes: Changes, companions: Sequence[CompanionWrite] = ()) -> Commit[bool]:
     """Return a commit that writes rows if others have the expected values. Its result is whether they have."""
     rows = list(dict.fromkeys([*expected, *changes]))
     before = list(expected.values())
 
     def decide(values: Values, _: int) -> Decision[bool]:
         same = list(values[: len(before)]) == before
-        return Decision(changes if same else {}, same)
+        return Decision(changes, True, companions) if same else Decision({}, False)
 
-    return Commit(rows, decide, procedure=SWAP, argument=(expected, changes))
+    return Commit(rows, decide, procedure=SWAP, argument=(expected, changes, companions))
 
 
 PUT = CommitProcedure("put", dict, put_rows)
 SWAP = CommitProcedure(
     "swap",
-    lambda argument: tuple(map(dict, argument)),
-    lambda argument: compare_and_swap(*argument),
+    lambda argument: (dict(argument[0]), dict(argument[1]), list(map(tuple, argument[2]))),
+    lambda sent: compare_and_swap(sent[0], sent[1], [CompanionWrite(*each) for each in sent[2]]),
 )
 COMMIT_PROCEDURES: tuple[CommitProcedure[Any], ...] = (PUT, SWAP)
 """Those that are no service's."""

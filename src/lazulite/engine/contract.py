@@ -17,6 +17,7 @@ Source: Calder et al., "Windows Azure Storage", SOSP 2011, section 5 (object tab
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -127,6 +128,18 @@ class Waiter(Protocol):
         ...
 
 
+class Snapshot(Protocol):
+    """A store as it was at one moment. Its calls come one after the other, and each is bounded by its caller."""
+
+    async def keys(self, space: int, key_range: KeyRange, limit: int) -> list[Key]:
+        """Return the first keys of a range, at most `limit`."""
+        ...
+
+    async def values(self, space: int, keys: Sequence[Key]) -> list[bytes | None]:
+        """Return the values of rows, in the order of their keys; None if there is no such row."""
+        ...
+
+
 class Engine(Protocol):
     """A row store. Every method except `get_now` and `commit_now` may raise `EngineUnavailableError`."""
 
@@ -160,6 +173,13 @@ class Engine(Protocol):
 
         Producing a slice never holds the event loop for more than a few milliseconds, and the loop runs between two
         slices. A slice may be empty. The caller must close the generator.
+        """
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Return a context with a snapshot of all spaces. On Citus, each node's part is of a moment of its own.
+
+        Hold it for the time of a request only: the store keeps what is overwritten meanwhile.
         """
         ...
 

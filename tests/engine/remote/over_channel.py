@@ -5,13 +5,14 @@ Decisions and rejections stay where they are and only their numbers cross, so th
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lazulite.engine.commit import Commit, CommitProcedure
-from lazulite.engine.contract import UNKNOWN, Clock, KeyRange, Slice, Unknown, Waiter
+from lazulite.engine.contract import UNKNOWN, Clock, KeyRange, Slice, Snapshot, Unknown, Waiter
 from lazulite.engine.remote.channel import Channel
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.codec import Codec, Encoding
@@ -133,6 +134,11 @@ class EngineOverChannel:
                 yield part
         finally:
             await slices.aclose()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        async with (await self.joined()).snapshot() as snapshot:
+            yield snapshot
 
     def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
         return UNKNOWN

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -15,6 +16,7 @@ from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.messages import SLICES_AHEAD, Procedure
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.snapshot import StoreSnapshot
 from lazulite.protocol.clock import system_clock
 from tests.engine.rocksdb.failing import QUICK, Failpoints, writable_again
 
@@ -383,5 +385,40 @@ async def test_a_procedure_of_the_primary_returns_or_raises_to_the_worker_that_c
     with pytest.raises(KeyError):
         await worker.call("unknown")
     await worker.close()
+    await server.close()
+    await engine.close()
+
+
+async def test_snapshots_are_released_by_their_worker_and_with_it() -> None:
+    open_snapshots: set[int] = set()
+    released = asyncio.Event()
+
+    class Watching(RocksEngine):
+        @asynccontextmanager
+        async def snapshot(self) -> AsyncIterator[StoreSnapshot]:
+            async with super().snapshot() as snapshot:
+                open_snapshots.add(id(snapshot))
+                yield snapshot
+                open_snapshots.discard(id(snapshot))
+                released.set()
+
+    engine = Watching.open(None, system_clock)
+    server, codec = serve(engine)
+    worker = await connect(server, codec)
+    async with worker.snapshot() as snapshot:
+        assert await snapshot.keys(FREE, ALL, 1) == []
+        assert len(open_snapshots) == 1
+    await worker.check_writable()
+    assert not open_snapshots
+    interrupted = asyncio.ensure_future(worker.snapshot().__aenter__())
+    await asyncio.sleep(0)
+    interrupted.cancel()
+    await worker.check_writable()
+    assert not open_snapshots, "a caller that was cancelled releases what the primary opens for it"
+    await worker.snapshot().__aenter__()
+    assert len(open_snapshots) == 1
+    released.clear()
+    worker.channel.close()
+    await released.wait()
     await server.close()
     await engine.close()

@@ -103,7 +103,7 @@ def count_no_deletion() -> None:
     """The number of messages never falls."""
 
     def decide(self: MoveMessages, current: Values, timestamp: int) -> Decision[ShardState]:
-        changes, after = _decide(self, current, timestamp)
+        changes, after, _ = _decide(self, current, timestamp)
         if STATE_ROW not in changes:
             return Decision(changes, after)
         state = after._replace(messages=max(after.messages, read_state(current[0]).messages))

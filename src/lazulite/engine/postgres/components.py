@@ -143,11 +143,13 @@ class Components:
             if scripts
             else ConditionalWrites(pool, timestamps, locks, self.contention)
         )
-        io = ScriptIo(pool, self.shards) if scripts else StatementIo(pool)
-        self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, self.contention, seconds_max)
-        self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
         contents = ContentWindows(pool, self.content_shards, unsynced=kind.has_postgres_settings and not kind.citus)
         self.drops = DroppedSpaceCache(pool, contents.empty)
+        io = ScriptIo(pool, self.shards) if scripts else StatementIo(pool)
+        self.partitions = PartitionCommits(
+            io, timestamps, self.conditional, locks, self.contention, self.drops, seconds_max
+        )
+        self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
         self.contents = PostgresContents(pool, contents, self.drops)
         self.periodic = Periodic((self.drops.look, self.drops.reclaim_all), settings.drop_poll_seconds)
         self._pool = pool

@@ -36,8 +36,8 @@ Invariants beside those of `sql_statements`:
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -60,7 +60,7 @@ from lazulite.engine.postgres.contents.store import PostgresContents
 from lazulite.engine.postgres.errors import database_errors
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key, text_index_key
 from lazulite.engine.postgres.pool import Pool
-from lazulite.engine.postgres.scan import PageSlice, scan
+from lazulite.engine.postgres.scan import DatabaseSnapshot, PageSlice, scan
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import PartitionAddress
 from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, ONE_SESSION_EACH, PLANNED_ONCE, SESSION, TIME
@@ -202,6 +202,15 @@ class PostgresEngine:
                 yield page
         finally:
             await pages.aclose()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[DatabaseSnapshot]:
+        """See `Engine.snapshot`."""
+        self._check_open()
+        components = self._components or await self._ensure_started()
+        of_partitions = components.health is not None
+        async with self._pool.snapshot() as connection:
+            yield DatabaseSnapshot(connection, self._pool.page_seconds, of_partitions=of_partitions)
 
     # --- writing
 

@@ -23,16 +23,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from lazulite.engine.commit import Commit, Decision, Expect, Needs, Precondition
+from lazulite.engine.commit import Commit, CompanionWrite, Decision, Expect, Needs, Precondition
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.contention import Contention
+from lazulite.engine.postgres.drops import DroppedSpaceCache
 from lazulite.engine.postgres.errors import copy_for_waiter
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState, Write
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
 from lazulite.engine.postgres.pending_write import RowWrites
-from lazulite.engine.postgres.sql_scripts import PartitionAddress, RowChange, RowPrefix, RowWrite
+from lazulite.engine.postgres.sql_scripts import (
+    CompanionChange,
+    PartitionAddress,
+    RowChange,
+    RowPrefix,
+    RowWrite,
+)
 
 PARTITIONS_MAX = 4096
 VALUE_BYTES_MAX = 1024
@@ -143,6 +150,7 @@ class PartitionCommits:
         conditional: the writes that need no read.
         locks: partitions that a statement is changing; a partition is locked by one of the two kinds of commits.
         contention: the partitions whose commits are bound late.
+        drops: the dropped spaces, to which no companion is written.
         seconds_max: how long a commit is attempted while other processes commit in between.
     """
 
@@ -153,6 +161,7 @@ class PartitionCommits:
         conditional: RowWrites,
         locks: PartitionLocks,
         contention: Contention,
+        drops: DroppedSpaceCache,
         seconds_max: float,
     ) -> None:
         self._io = io
@@ -160,6 +169,7 @@ class PartitionCommits:
         self._conditional = conditional
         self._locks = locks
         self._contention = contention
+        self._drops = drops
         self._seconds_max = seconds_max
         self._waiting: dict[Partition, list[_PendingCommit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -261,9 +271,15 @@ class PartitionCommits:
     ) -> tuple[PartitionChange | None, Sequence[_Outcome]]:
         """Decide commits on what was read; return their change (None: there is none), and their outcomes."""
         first = self._timestamps.take(len(commits), above=state.version)
-        outcomes, changed, _ = _decide(commits, state.rows, first)
-        change = PartitionChange(place, state.version, first + len(commits) - 1, changed)
-        return change if changed else None, outcomes
+        outcomes, changed, _, companions = _decide(commits, state.rows, first)
+        change = PartitionChange(
+            place, state.version, first + len(commits) - 1, changed, companions=self._open(companions)
+        )
+        return change if changed or companions else None, outcomes
+
+    def _open(self, companions: Sequence[CompanionChange]) -> Sequence[CompanionChange]:
+        """Return the changes that are not of a dropped space."""
+        return [each for each in companions if each.place.space not in self._drops.closed]
 
     async def _commit_unread(
         self, place: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow | None
@@ -283,9 +299,10 @@ class PartitionCommits:
             return _OptimisticOutcome(None)
         first = self._timestamps.take(len(commits), above=kept.version)
         rows = {kept.row_key: kept.value}
-        outcomes, changed, beginnings = _decide(commits, rows, first, expected)
+        outcomes, changed, beginnings, companions = _decide(commits, rows, first, expected)
         version = first + len(commits) - 1
-        if not changed or not await self._io.apply(PartitionChange(place, kept.version, version, changed, beginnings)):
+        change = PartitionChange(place, kept.version, version, changed, beginnings, self._open(companions))
+        if not changed or not await self._io.apply(change):
             return _OptimisticOutcome(None, kept.version, len(changed))
         self._kept.keep(place, KeptRow(version, kept.row_key, rows[kept.row_key]))
         return _OptimisticOutcome(outcomes)
@@ -299,8 +316,8 @@ class PartitionCommits:
         if not preconditions:
             return _OptimisticOutcome(None)
         first = self._timestamps.take(len(commits))
-        outcomes, changed, _ = _decide(commits, {}, first, expected)
-        if len(changed) < len(preconditions):
+        outcomes, changed, _, companions = _decide(commits, {}, first, expected)
+        if companions or len(changed) < len(preconditions):
             return _OptimisticOutcome(None)
         writes = [RowWrite(place, change, preconditions[change.row_key]) for change in changed]
         return (
@@ -355,7 +372,7 @@ def _decide(
     current: dict[bytes, bytes | None],
     first: int,
     expected: Sequence[_Expected] | None = None,
-) -> tuple[list[_Outcome], list[RowChange], list[RowPrefix]]:
+) -> tuple[list[_Outcome], list[RowChange], list[RowPrefix], list[CompanionChange]]:
     """Decide commits one after the other, each with a timestamp of its own.
 
     Args:
@@ -365,9 +382,10 @@ def _decide(
         expected: what the rows of each commit are taken to be that `current` does not have; None: absent.
 
     Returns:
-        The outcomes, the changes of rows, and what rows are taken to begin with.
+        The outcomes, the changes of rows, what rows are taken to begin with, and the changes of rows elsewhere.
     """
     outcomes: list[_Outcome] = []
+    companions: dict[tuple[int, tuple[str, str]], CompanionChange] = {}
     changes: dict[bytes, RowChange] = {}
     beginnings: list[RowPrefix] = []
     for timestamp, pending in enumerate(commits, first):
@@ -386,7 +404,16 @@ def _decide(
             for row, value in outcome.changes.items():
                 current[keys[row]] = value
                 changes[keys[row]] = RowChange(keys[row], long_key(encode_text(row)), timestamp, value)
-    return outcomes, list(changes.values()), beginnings
+            for write in outcome.companions:  # Of several writes to a row, the last one counts.
+                companions[write.space, write.key] = _companion_change(write, timestamp)
+    return outcomes, list(changes.values()), beginnings, list(companions.values())
+
+
+def _companion_change(write: CompanionWrite, timestamp: int) -> CompanionChange:
+    space, (partition, row), value = write
+    partition_key, row_key = encode_text(partition), encode_text(row)
+    place = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
+    return CompanionChange(place, RowChange(index_key(row_key), long_key(row_key), timestamp, value))
 
 
 def _outcome(pending: _PendingCommit, values: Sequence[bytes | None], timestamp: int) -> _Outcome:

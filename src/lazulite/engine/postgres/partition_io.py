@@ -13,6 +13,7 @@ from lazulite.engine.postgres.errors import CHECK_FAILED, RETRYABLE
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.request_batcher import RequestBatcher
 from lazulite.engine.postgres.sql_scripts import (
+    CompanionChange,
     PartitionAddress,
     RowChange,
     RowPrefix,
@@ -20,7 +21,7 @@ from lazulite.engine.postgres.sql_scripts import (
     apply_script,
     write_script,
 )
-from lazulite.engine.postgres.sql_statements import APPLY, LOCK, READ, READ_ONE
+from lazulite.engine.postgres.sql_statements import APPLY, APPLY_WITH_COMPANIONS, LOCK, READ, READ_ONE
 
 _BYTES_OF_A_ROW = 16 << 10
 """A value weighs one row more for each of these bytes, so that statements stay below some megabytes."""
@@ -52,6 +53,8 @@ class PartitionChange(NamedTuple):
     rows: Sequence[RowChange]
     expected: Sequence[RowPrefix] = ()
     """What some rows must begin with."""
+    companions: Sequence[CompanionChange] = ()
+    """Changes of rows elsewhere, made with those of the partition."""
 
 
 T = TypeVar("T")
@@ -131,7 +134,8 @@ class StatementIo:
         return [PartitionState(*both) for both in zip(versions, values, strict=True)]
 
     async def _apply(self, batch: Sequence[PartitionChange]) -> Sequence[bool]:
-        done = await self._pool.fetch(APPLY, *_apply_arguments(batch))
+        statement, arguments = _apply_statement(batch)
+        done = await self._pool.fetch(statement, *arguments)
         moved = {tuple(record) for record in done}
         return [change.place[:2] in moved for change in batch]
 
@@ -140,8 +144,10 @@ class StatementIo:
         try:
             async with self._pool.transaction() as connection:
                 change, known = decide(await _read_locked(connection, place, asked))
-                made = change is None or await connection.fetch(APPLY, *_apply_arguments([change]))
-                return known if made else None
+                if change is None:
+                    return known
+                statement, arguments = _apply_statement([change])
+                return known if await connection.fetch(statement, *arguments) else None
         except RETRYABLE:
             return None
 
@@ -217,24 +223,31 @@ def _state(found: Sequence[asyncpg.Record]) -> PartitionState:
     return PartitionState(version, {row_key: value for row_key, value, _ in found if row_key is not None})
 
 
-def _apply_arguments(batch: Sequence[PartitionChange]) -> Sequence[object]:
+def _apply_statement(batch: Sequence[PartitionChange]) -> tuple[str, Sequence[object]]:
+    """Return the statement that makes changes, and its arguments."""
     ordered = sorted(
         batch, key=lambda change: change.place[:2]
     )  # In one order, so that no two statements wait for each other.
     versions = [(*change.place[:2], change.before, change.after) for change in ordered]
     gone, written = [], []
-    for place, _, _, rows, _ in ordered:
+    for place, _, _, rows, *_ in ordered:
         for row_key, long_row_key, timestamp, value in rows:
             if value is None:
                 gone.append((*place[:2], row_key))
             else:
                 written.append((*place[:2], row_key, timestamp, value, place[2], long_row_key))
     expected = [(*change.place[:2], *each) for change in ordered for each in change.expected]
-    return [*_columns(versions, 4), *_columns(gone, 3), *_columns(written, 7), *_columns(expected, 4)]
+    arguments = [*_columns(versions, 4), *_columns(gone, 3), *_columns(written, 7), *_columns(expected, 4)]
+    companions = sorted(
+        (*place[:2], *row, *change.place[:2], place[2]) for change in ordered for place, row in change.companions
+    )
+    if not companions:
+        return APPLY, arguments
+    return APPLY_WITH_COMPANIONS, [*arguments, *_columns(companions, 9)]
 
 
 def _weight(change: PartitionChange) -> int:
-    return sum(1 + len(row.value or b"") // _BYTES_OF_A_ROW for row in change.rows)
+    return sum(1 + len(row.value or b"") // _BYTES_OF_A_ROW for row in change.rows) + len(change.companions)
 
 
 def _columns(rows: Sequence[tuple[object, ...]], count: int) -> Sequence[Sequence[object]]:

@@ -89,7 +89,7 @@ def evaluated(batch: Sequence[PendingWrite], base: int) -> tuple[dict[int, Evalu
         except BaseException as rejection:  # noqa: BLE001 - any rejection of this write; only its caller gets it.
             outcomes[at] = Rejected(rejection)
             continue
-        if isinstance(decision, Needs) or [*decision.changes] != [*pending.commit.rows]:
+        if isinstance(decision, Needs) or [*decision.changes] != [*pending.commit.rows] or decision.companions:
             outcomes[at] = None
             continue
         [value] = decision.changes.values()

@@ -21,15 +21,19 @@ of a shard instead of reading the first ones by the index.
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import asyncpg
 
 from lazulite.engine.contract import JoinedKeys, Key, KeyRange
 from lazulite.engine.key_encoding import decode_text, escape_partition, join_keys
 from lazulite.engine.postgres.citus.shard_pages import ShardPageReads
-from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, in_group, index_key
+from lazulite.engine.postgres.connection import Connection
+from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, in_group, index_key, text_index_key
 from lazulite.engine.postgres.page_reads import ROWS_MAX, PageReads, ShortPage
 from lazulite.engine.postgres.pool import Argument, Pool
+from lazulite.engine.postgres.sql_statements import GET, GET_OF_PARTITION
 
 _WHOLE_ROW = "COALESCE(long_row_key, row_key)"
 _KEYS = f"COALESCE(long_partition_key, partition_key) AS whole_partition_key, {_WHOLE_ROW} AS whole_row_key"
@@ -306,6 +310,47 @@ async def scan(
                 for part in _slices(page):
                     yield part
                     await asyncio.sleep(0)
+
+
+class DatabaseSnapshot:
+    """A `Snapshot`.
+
+    Args:
+        connection: in a transaction with a snapshot.
+        seconds: bounds a statement; None: as any other.
+        of_partitions: whether the rows of each partition need a statement of their own.
+    """
+
+    def __init__(self, connection: Connection, seconds: float | None, *, of_partitions: bool) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._of_partitions = of_partitions
+
+    async def keys(self, space: int, key_range: KeyRange, limit: int) -> list[Key]:
+        """See `Snapshot`."""
+        found: list[Key] = []
+        for walk in _walks(space, [key_range], keys_only=True):
+            while not walk.over and len(found) < limit:
+                page = await _page(self._fetch, walk, _rows(limit - len(found)), keys_first=False)
+                found += [(decode_text(partition), decode_text(row)) for partition, row, _ in page]
+        return found
+
+    async def values(self, space: int, keys: Sequence[Key]) -> list[bytes | None]:
+        """See `Snapshot`."""
+        asked = [(text_index_key(partition), text_index_key(row)) for partition, row in keys]
+        if not self._of_partitions:
+            columns = [space] * len(asked), *zip(*asked, strict=True)
+            return [record[0] for record in await self._fetch((GET, columns))]
+        found: dict[tuple[bytes, bytes], bytes] = {}
+        for partition, rows in groupby(asked, itemgetter(0)):
+            of_partition = space, partition, [row for _, row in rows]
+            found.update(
+                ((partition, row), value) for row, value in await self._fetch((GET_OF_PARTITION, of_partition))
+            )
+        return [found.get(each) for each in asked]
+
+    def _fetch(self, asked: _Asked) -> Awaitable[Sequence[asyncpg.Record]]:
+        return self._connection.fetch(asked[0], *asked[1], timeout=self._seconds)
 
 
 async def _first_page(

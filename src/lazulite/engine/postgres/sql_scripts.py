@@ -88,6 +88,13 @@ class RowChange(NamedTuple):
     """None: deleted."""
 
 
+class CompanionChange(NamedTuple):
+    """A change of a row that is not of the commit's partition, and has no precondition."""
+
+    place: PartitionAddress
+    row: RowChange
+
+
 class RowWrite(NamedTuple):
     """A change of a row that must meet a precondition."""
 
@@ -105,7 +112,12 @@ class RowPrefix(NamedTuple):
 
 
 def apply_script(
-    place: PartitionAddress, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix] = ()
+    place: PartitionAddress,
+    before: int,
+    after: int,
+    changes: Sequence[RowChange],
+    expected: Sequence[RowPrefix] = (),
+    companions: Sequence[CompanionChange] = (),
 ) -> str:
     """Return a script that changes rows of a partition if its version is `before` (0: there is none).
 
@@ -115,8 +127,12 @@ def apply_script(
         after: its new version.
         changes: of its rows.
         expected: what other rows must begin with.
+        companions: changes of rows elsewhere.
     """
-    return ";\n".join(_applied(place, before, after, changes, expected))
+    statements = [*_applied(place, before, after, changes, expected)]
+    for other, row in companions:
+        statements += _changed(other, [row])
+    return ";\n".join(statements)
 
 
 def write_script(shards: Sequence[Sequence[RowWrite]], base: int) -> str:
@@ -136,7 +152,11 @@ def _applied(
     yield _advance(place, after, "advance_from", before) if before else f"EXECUTE begin_version({at}, {after})"
     for row_key, beginning in expected:
         yield f"EXECUTE expect_beginning({at}, {_bytea(row_key)}, {_bytea(beginning)})"
-    yield from _deleted(at, [change.row_key for change in changes if change.value is None])
+    yield from _changed(place, changes)
+
+
+def _changed(place: PartitionAddress, changes: Sequence[RowChange]) -> Iterator[str]:
+    yield from _deleted(_at(place), [change.row_key for change in changes if change.value is None])
     yield from _stored("replace", place, [change for change in changes if change.value is not None])
 
 

@@ -22,6 +22,14 @@ ORDER BY place
 GET_EACH = "SELECT $4::int, value FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = $3"
 """The place of one row among others that are asked for, and its value; nothing if it is absent."""
 
+GET_OF_PARTITION = """
+SELECT found.row_key, found.value FROM unnest($3::bytea[]) AS asked (row_key) CROSS JOIN LATERAL (
+    SELECT row_key, value FROM lazulite.rows
+    WHERE space = $1 AND partition_key = $2 AND row_key = asked.row_key LIMIT 1
+) AS found
+"""
+"""The values of many rows of one partition, by index key; nothing of those that are absent. See `READ_ONE`."""
+
 READ = """
 SELECT place, NULL::bytea AS row_key, NULL::bytea AS value, stamp
 FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS asked (space, partition_key, place)
@@ -110,7 +118,7 @@ DELETE_PRESENT = _SINGLE.format(
 )
 """Deletes the rows that are present, with the expected timestamp if there is one."""
 
-APPLY = f"""
+_APPLY = f"""
 WITH given AS (
     SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[])
         AS each (space, partition_key, before, after)
@@ -140,12 +148,33 @@ WITH given AS (
         $14::bytea[]) AS each ({COLUMNS})
     JOIN version_row USING (space, partition_key)
     {ON_CONFLICT_REPLACE}
-)
+){{companions}}
 SELECT space, partition_key FROM version_row
 """
+APPLY = _APPLY.format(companions="")
 """Deletes and writes rows of the partitions with the expected versions, in which some rows begin as expected; returns
 these partitions. The rows are those of the statement's snapshot. It has the commit that set the expected version, since
 that was known before the statement was sent; and no later one, or the version would be another."""
+
+_EACH = ", ".join(f"each.{name}" for name in COLUMNS.split(", "))
+APPLY_WITH_COMPANIONS = _APPLY.format(
+    companions=f""", companions AS (
+    SELECT {_EACH} FROM unnest($19::bigint[], $20::bytea[], $21::bytea[], $22::bytea[], $23::bigint[], $24::bytea[],
+        $25::bigint[], $26::bytea[], $27::bytea[]) AS each (space, partition_key, row_key, long_row_key, stamp, value,
+        of_space, of_partition_key, long_partition_key)
+    JOIN version_row ON version_row.space = of_space AND version_row.partition_key = of_partition_key
+), companions_gone AS (
+    DELETE FROM lazulite.rows AS known USING companions AS each
+    WHERE each.value IS NULL
+        AND known.space = each.space AND known.partition_key = each.partition_key AND known.row_key = each.row_key
+), companions_written AS (
+    INSERT INTO lazulite.rows ({COLUMNS}) SELECT {COLUMNS} FROM companions WHERE value IS NOT NULL
+    {ON_CONFLICT_REPLACE}
+)"""
+)
+"""The same, with changes of rows elsewhere. Each belongs to a partition that changes: its own columns come first, then
+the space and the partition of the change that it is made with."""
+
 
 CHECK_WRITABLE = """
 INSERT INTO lazulite.store (name, value) VALUES ('written', now()::text)

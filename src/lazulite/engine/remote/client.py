@@ -10,13 +10,23 @@ a first call to the primary, so that the primary knows of this worker before it 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, TypeVar
 
 from lazulite.engine.commit import SWAP, Commit, CommitProcedure, Expected, Needs, Plain
 from lazulite.engine.commit_needs import commit_prepared
-from lazulite.engine.contract import UNKNOWN, Clock, EngineUnavailableError, Key, KeyRange, Slice, Unknown, Waiter
+from lazulite.engine.contract import (
+    UNKNOWN,
+    Clock,
+    EngineUnavailableError,
+    Key,
+    KeyRange,
+    Slice,
+    Snapshot,
+    Unknown,
+    Waiter,
+)
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
@@ -36,6 +46,26 @@ async def _slices(cursor: Cursor) -> AsyncGenerator[RowSlice, None]:
             await asyncio.sleep(0)
     finally:
         cursor.close()
+
+
+class _PrimarySnapshot:
+    """A `Snapshot` that the primary has."""
+
+    def __init__(self, ask: Callable[..., Coroutine[Any, Any, Plain]], number: int) -> None:
+        self._ask = ask
+        self._number = number
+
+    async def keys(self, space: int, key_range: KeyRange, limit: int) -> list[Key]:
+        """See `Snapshot`."""
+        lower, upper = key_range
+        encoded = tuple(lower), None if upper is None else tuple(upper)
+        found = await self._ask(messages.KEYS, self._number, space, encoded, limit)
+        return [(partition, row) for partition, row in found]
+
+    async def values(self, space: int, keys: Sequence[Key]) -> list[bytes | None]:
+        """See `Snapshot`."""
+        values: list[bytes | None] = await self._ask(messages.VALUES, self._number, space, list(keys))
+        return values
 
 
 class RemoteEngine:
@@ -152,8 +182,8 @@ class RemoteEngine:
             decision = commit.decide(values, self._clock())
             if isinstance(decision, Needs):
                 return await commit_prepared(self, space, partition, commit, decision)
-            payload = dict(zip(rows, values, strict=True)), dict(decision.changes)
-            if await self._ask(messages.COMMIT, space, partition, SWAP.name, payload):
+            swap = SWAP.encode((dict(zip(rows, values, strict=True)), decision.changes, decision.companions))
+            if await self._ask(messages.COMMIT, space, partition, SWAP.name, swap):
                 return decision.result
 
     async def drop(self, space: int) -> None:
@@ -207,6 +237,28 @@ class RemoteEngine:
             del self._scans[number]
             if not over:
                 self.channel.post((messages.STOP, number))
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """See `Engine.snapshot`."""
+        self._check_open()
+        replica = self._replica
+        snapshot = None if replica is None else replica.snapshot()
+        if snapshot is None:
+            self._primary_reads += 1
+            opened = self._post(messages.OPEN)
+            number = self._number
+            try:
+                await opened
+                yield _PrimarySnapshot(self._ask, number)
+            finally:  # Also after a cancellation, as the primary opens it all the same.
+                self.channel.post((messages.RELEASE, self._next(), number))
+            return
+        self._replica_reads += 1
+        try:
+            yield snapshot
+        finally:
+            snapshot.close()
 
     async def close(self) -> None:
         """See `Engine.close`; the primary's store stays open."""

@@ -11,6 +11,10 @@
     (SCAN, n, space, ranges, limit, keys_only)    (SLICE, n, keys, values), then DONE or FAILED
     (MORE, n)      one slice was used
     (STOP, n)      no more of this scan
+    (OPEN, n)      a snapshot, whose number is n
+    (KEYS, n, snapshot, space, range, limit)
+    (VALUES, n, snapshot, space, keys)
+    (RELEASE, n, snapshot)
     (ACKNOWLEDGE, m)                              (INVALIDATE, m, space, keys): evict these rows, then acknowledge
                                                   (END_INVALIDATION, space, keys)
 
@@ -38,6 +42,8 @@ DONE, REJECTED, FAILED, SLICE, INVALIDATE, END_INVALIDATION = range(11, 17)
 """Messages to the worker."""
 FORWARD, PING, DECLINED, PONG, LEAVE = range(17, 22)
 """Messages between the processes of a database, see `peers`."""
+OPEN, KEYS, VALUES, RELEASE = range(22, 26)
+"""Messages to the primary, about snapshots."""
 
 SLICES_AHEAD = 2
 

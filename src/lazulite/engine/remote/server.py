@@ -17,12 +17,12 @@ Invariants, beside the engine's own guarantees:
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
 from lazulite.engine.commit import Plain
-from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange, Unknown, Waiter
+from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange, Snapshot, Unknown, Waiter
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
@@ -159,10 +159,11 @@ class _WorkerSession:
         self.kill = kill
         self._server = server
         self._engine = server.engine
-        self._registered = False
+        self._registered = self._is_lost = False
         self._unacknowledged: dict[int, asyncio.Future[None]] = {}
         self._scans: dict[int, tuple[asyncio.Task[None], asyncio.Semaphore]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._snapshots: dict[int, tuple[Snapshot, AsyncExitStack]] = {}
 
     def invalidate(self, number: int, space: int, keys: list[Key]) -> asyncio.Future[None]:
         """Invalidate rows; the future is done when the worker acknowledged, or is gone."""
@@ -198,7 +199,31 @@ class _WorkerSession:
                 credit,
             )
         else:
-            self._begin(self._respond(number, _CALLS[kind](self._server, *message[2:])))
+            self._begin(self._respond(number, self._call(kind, number, message[2:])))
+
+    def _call(self, kind: int, number: int, arguments: Sequence[Plain]) -> Coroutine[Any, Any, Plain]:
+        of_snapshot = _SNAPSHOT_CALLS.get(kind)
+        return _CALLS[kind](self._server, *arguments) if of_snapshot is None else of_snapshot(self, number, *arguments)
+
+    async def _open(self, number: int) -> None:
+        """Open a snapshot, which has the number of the call."""
+        async with AsyncExitStack() as stack:
+            opened: Snapshot = await stack.enter_async_context(self._engine.snapshot())
+            self._snapshots[number] = opened, stack.pop_all()
+        if self._is_lost:
+            await self._release(0, number)
+
+    async def _keys(self, _: int, snapshot: int, space: int, encoded: Plain, limit: int) -> Plain:
+        lower, upper = encoded
+        return await self._snapshots[snapshot][0].keys(space, KeyRange(lower, upper), limit)
+
+    async def _values(self, _: int, snapshot: int, space: int, keys: Plain) -> Plain:
+        return await self._snapshots[snapshot][0].values(space, keys)
+
+    async def _release(self, _: int, snapshot: int) -> None:
+        _opened, stack = self._snapshots.pop(snapshot, (None, None))
+        if stack is not None:  # It may not have been opened.
+            await stack.aclose()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -283,6 +308,9 @@ class _WorkerSession:
         for acknowledged in self._unacknowledged.values():
             acknowledged.set_result(None)
         self._unacknowledged.clear()
+        self._is_lost = True
+        for number in [*self._snapshots]:
+            self._begin(self._release(0, number))
 
 
 class _WriteAnswer:
@@ -332,4 +360,11 @@ _CALLS: dict[int, Callable[..., Coroutine[Any, Any, Plain]]] = {
     messages.CHECK: _check,
     messages.FLUSH: _flush,
     messages.CALL: _call,
+}
+
+_SNAPSHOT_CALLS: dict[int, Callable[..., Coroutine[Any, Any, Plain]]] = {
+    messages.OPEN: _WorkerSession._open,
+    messages.KEYS: _WorkerSession._keys,
+    messages.VALUES: _WorkerSession._values,
+    messages.RELEASE: _WorkerSession._release,
 }

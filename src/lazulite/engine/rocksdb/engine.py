@@ -19,15 +19,15 @@ interpreter's lock while it compacts, so the thread does not delay the event loo
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from rocksdict import Rdict
 
-from lazulite.engine.commit import Commit, Decision, Expected, Needs, Values
+from lazulite.engine.commit import Commit, CompanionWrite, Decision, Expected, Needs, Values
 from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import (
     UNKNOWN,
@@ -63,6 +63,7 @@ from lazulite.engine.rocksdb.group_commit import (
 )
 from lazulite.engine.rocksdb.options import RocksSettings, compact_options
 from lazulite.engine.rocksdb.scan import Cursor, RowSlice, sorted_rows
+from lazulite.engine.rocksdb.snapshot import StoreSnapshot
 from lazulite.engine.thread_pool import ThreadPool
 
 
@@ -147,7 +148,7 @@ class RocksEngine:
         self._timer = timer
         self._flush_observer = flush_observer
         self._change_log = change_log
-        self._cursors: set[Cursor] = set()
+        self._cursors: set[Cursor | StoreSnapshot] = set()
         self._dropped: set[int] = set()
         retry_seconds = settings.recovery_retry_seconds
         with ExitStack() as threads:
@@ -249,6 +250,19 @@ class RocksEngine:
             self._cursors.discard(cursor)
             cursor.close()
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[StoreSnapshot]:
+        """See `Engine.snapshot`."""
+        database = self._lifecycle.opened()
+        snapshot = StoreSnapshot(database.database, database.group_commit.undone)
+        self._cursors.add(snapshot)
+        del database  # A snapshot may outlive it.
+        try:
+            yield snapshot
+        finally:
+            self._cursors.discard(snapshot)
+            snapshot.close()
+
     async def _until_dropped(self, group_commit: GroupCommit, space: int) -> None:
         """Return when the drop of a space is durable."""
         pending = group_commit.until_durable((), space)
@@ -311,6 +325,8 @@ class RocksEngine:
         changed = changes_by_key(commit.rows, keys, current, decision.changes)
         if changed is None:
             return Outcome(commit.naming(decision.changes), None)
+        if decision.companions:
+            changed += self._companion_changes(database, decision.companions)
         group_commit.join(changed)
         database.newest_timestamp = timestamp
         if changed:
@@ -337,11 +353,20 @@ class RocksEngine:
         changed = changes_by_key(commit.rows, keys, current, decision.changes)
         if not changed:
             return UNKNOWN
+        if decision.companions:
+            changed += self._companion_changes(database, decision.companions)
         group_commit.join(changed)
         database.newest_timestamp = timestamp
         group_commit.resolve(waiter)
         result: T = decision.result
         return result
+
+    def _companion_changes(self, database: OpenDatabase, writes: Sequence[CompanionWrite]) -> Iterator[KeyChange]:
+        """Yield the changes of a commit's companion writes. Readers see what was before until all is durable."""
+        for space, (partition, row), value in writes:
+            if space not in self._dropped:
+                key = encode_key(space, partition, row)
+                yield key, database.latest(key), value
 
     def write_now(
         self, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter

@@ -336,6 +336,11 @@ class GroupCommit:
                 found[key] = value
         return found
 
+    @property
+    def undone(self) -> GroupChanges:
+        """The durable values of all keys of which the database may hold later ones. They do not change."""
+        return _NO_CHANGES if self._flushing is None else self._flushing.undo
+
     def latest(self, key: bytes) -> bytes | Unchanged | None:
         """Return a key's latest value where the database may not hold it yet, else UNCHANGED."""
         for changes in self.pending_changes():

@@ -35,6 +35,7 @@ from lazulite.engine.rocksdb.change_log import ChangeLogReader, ChangeRecord, Ch
 from lazulite.engine.rocksdb.group_commit import STORE_ERRORS, UNCHANGED, Bounds, Unchanged
 from lazulite.engine.rocksdb.options import RocksSettings, replica_options
 from lazulite.engine.rocksdb.scan import Cursor, SortedRows
+from lazulite.engine.rocksdb.snapshot import StoreSnapshot
 
 CHANGED_BYTES_MAX = 128 << 20
 """Changes in memory beyond this are forgotten, and the primary is asked to flush. RocksDB's own limit is 96 MiB."""
@@ -96,6 +97,10 @@ class ChangedRows:
     def get(self, key: bytes) -> bytes | Unchanged | None:
         """Return the value of a key, or UNCHANGED."""
         return self._rows.get(key, UNCHANGED)
+
+    def rows(self) -> dict[bytes, bytes | None]:
+        """Return a copy of all rows."""
+        return dict(self._rows)
 
     def within(self, ranges: Sequence[Bounds]) -> SortedRows:
         """Return the rows in some ranges (ascending, disjoint). They are those of this moment."""
@@ -198,6 +203,17 @@ class Replica:
             rows = self._changed.within(bounds)
             assert self._database is not None
             return Cursor(self._database, bounds, rows, limit, self._settings, keys_only=keys_only)
+        except EngineError:
+            self._lose()
+            return None
+
+    def snapshot(self) -> StoreSnapshot | None:
+        """Return a snapshot, which must be closed; None if the primary must be asked."""
+        if not self._is_current():
+            return None
+        try:
+            assert self._database is not None
+            return StoreSnapshot(self._database, self._changed.rows())
         except EngineError:
             self._lose()
             return None
