@@ -21,7 +21,6 @@ LINES_MAX = {
 LINES_MIN = 60
 """A shorter module of the server belongs into its single importer, unless it is a table of constants."""
 APART: Mapping[str, str] = {
-    "lazulite.app.analytics": "the composition of a package, as its neighbours are",
     "lazulite.blob.blobs.snapshots": "an operation, as its neighbours are; the table of routes names them all",
     "lazulite.blob.storage.expiry": "rows below the call of an operation, which only starts them",
     "lazulite.blob.tags.blob_tags": "an operation, as its neighbours are; the table of routes names them all",

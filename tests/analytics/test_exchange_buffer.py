@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_dropped_and_counted_and_room_comes_back() -> None:
         buffer.record(exchange)
     kept = len(buffer.take(100))
     assert 2 <= kept <= 4
-    assert buffer.dropped == 10 - kept
+    assert buffer.counts.dropped_exchanges == 10 - kept
     buffer.record(exchange)
     assert len(buffer.take(100)) == 1
 
@@ -61,7 +61,7 @@ def test_the_names_in_a_change_set_and_the_fields_of_a_response_count() -> None:
     buffer.note("blob", "acct", ALL)
     buffer.record(answered(request_of("blob", "GetBlob"), big))
     buffer.record(answered(request_of("blob", "GetBlob"), big))
-    assert buffer.dropped == 1
+    assert buffer.counts.dropped_exchanges == 1
 
 
 def test_the_collector_is_woken_by_the_first_exchange_alone() -> None:

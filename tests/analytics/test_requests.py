@@ -1,4 +1,4 @@
-"""Requests as analytics sees them. Source: reference of analytics, §2.4, §3.1, §3.2, §4."""
+"""Requests as analytics sees them. Source: reference §18.1."""
 
 import pytest
 

@@ -39,12 +39,6 @@ class Answer:
     code: str
 
 
-class _Service(BlobService):
-    def __init__(self, dependencies: ServiceDependencies) -> None:
-        super().__init__(dependencies)
-        self.context = self._context
-
-
 class World:
     """The service, and what it keeps.
 
@@ -83,7 +77,7 @@ class World:
             fetch_source=self.fetch_source,
             limits=self.limits,
         )
-        self.service = _Service(dependencies)
+        self.service = BlobService(dependencies)
 
     @property
     def context(self) -> Context:

@@ -9,6 +9,7 @@ Invariants:
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lazulite.protocol.clock import Clock
@@ -56,6 +57,20 @@ class RecordedExchange(NamedTuple):
     """The bytes that it takes, roughly."""
 
 
+@dataclass(slots=True)
+class AnalyticsCounts:
+    """What analytics has done, and what it could not do."""
+
+    lines: int = 0
+    """Of logs, published."""
+    blobs: int = 0
+    """With these lines."""
+    dropped_lines: int = 0
+    """For which there was no room, or that could not be written."""
+    dropped_exchanges: int = 0
+    """Requests for which there was no room before they were read."""
+
+
 class ExchangeBuffer:
     """Takes the exchanges that some account asks for. Implements `ExchangeLog`.
 
@@ -65,7 +80,7 @@ class ExchangeBuffer:
         bytes_max: what the waiting tuples may take.
 
     Attributes:
-        dropped: the exchanges for which there was no room.
+        counts: what became of the exchanges.
         on_first: called when a tuple is there and was none before.
         wanted: the properties that ask for analytics, by service and account.
     """
@@ -78,7 +93,7 @@ class ExchangeBuffer:
         self._bytes_max = bytes_max
         self._waiting: deque[RecordedExchange] = deque()
         self._held_bytes = 0
-        self.dropped = 0
+        self.counts = AnalyticsCounts()
         self.on_first: Callable[[], None] = lambda: None
         self.wanted: dict[tuple[str, str], ServiceProperties] = {}
 
@@ -106,7 +121,7 @@ class ExchangeBuffer:
         if record.operations or record.parts:
             size += 2 * bytes_in + _TUPLE_BYTES * len(record.parts)
         if self._held_bytes + size > self._bytes_max:
-            self.dropped += 1
+            self.counts.dropped_exchanges += 1
             return
         self._held_bytes += size
         waiting = self._waiting

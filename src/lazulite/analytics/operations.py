@@ -1,4 +1,4 @@
-"""The names that Storage Analytics has for operations, and their classes. Source: reference of analytics, §4.
+"""The names that Storage Analytics has for operations, and their classes. Source: reference §18.1.
 
 Most operations of Lazulite have these names already; the tables here have the others.
 """

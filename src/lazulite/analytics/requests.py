@@ -1,6 +1,6 @@
 """Requests as Storage Analytics sees them: what its logs and its metrics say of one is read here, and only here.
 
-Source: reference of analytics, §2.4, §3.1, §3.2. *Unverified* there and chosen here: a code of an error has no prefix;
+Source: reference §18.1. *Unverified* there and chosen here: a code of an error has no prefix;
 a change set that was not applied has one line.
 """
 

@@ -18,14 +18,16 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.channel import status_of
 from lazulite.app.commands import STATUS
 from lazulite.app.servers import REQUEST_IDS, front, leave_all
 from lazulite.app.services import open_logs, open_services
 from lazulite.app.stores import Store, open_store
-from lazulite.app.telemetry import empty_metrics, store_readings
+from lazulite.app.telemetry import analytics_readings, empty_metrics, store_readings
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.engine.contract import EngineError
+from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response, Service
 from lazulite.protocol.request_id import RequestIds
@@ -256,12 +258,13 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
         metrics = None if metrics_path is None else empty_metrics()
         if metrics is not None:
             logs.append(metrics)
+        buffer = ExchangeBuffer(logs, system_clock)
         scheduler = FairScheduler()
         begin_large = large_responses(scheduler, budgets_of(settings.limits, time.monotonic))
         stack.callback(scheduler.close)
         async with (
             open_store(settings, None if metrics is None else metrics.flushed) as store,
-            open_services(settings, store, scheduler, begin_large=begin_large, logs=logs) as services,
+            open_services(settings, store, scheduler, begin_large=begin_large, buffer=buffer) as services,
         ):
 
             def application(names: Sequence[str]) -> HttpApplication:
@@ -272,10 +275,10 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
 
             applications = {name: application([name]) for name in settings.services}
             applications[_ALL] = application(settings.services)
-            store.channel.register(STATUS, status_of("server", lambda: _readings(applications.values(), store)))
+            store.channel.register(STATUS, status_of("server", lambda: _readings(applications.values(), store, buffer)))
             serve: Mapping[str, Serve] = applications
             if metrics is not None and metrics_path is not None:
-                render = partial(metrics.render, lambda: _readings(applications.values(), store))
+                render = partial(metrics.render, lambda: _readings(applications.values(), store, buffer))
                 page = HttpApplication(
                     MetricsPage(render, metrics_path), PAGE_LIMITS, _request_ids(settings.services[0])
                 )
@@ -287,10 +290,15 @@ def _request_ids(service: str) -> Callable[[], str]:
     return RequestIds(random.SystemRandom(), REQUEST_IDS[service]).next
 
 
-def _readings(applications: Iterable[HttpApplication], store: Store) -> Mapping[str, float]:
+def _readings(applications: Iterable[HttpApplication], store: Store, buffer: ExchangeBuffer) -> Mapping[str, float]:
     """Return the gauges; the connections are the ASGI server's."""
     buffered_bytes = sum(application.buffered_bytes for application in applications)
-    return {"buffered_bytes": buffered_bytes, **store_readings(store.statistics), **store.counters()}
+    return {
+        "buffered_bytes": buffered_bytes,
+        **analytics_readings(buffer.counts),
+        **store_readings(store.statistics),
+        **store.counters(),
+    }
 
 
 def _with_page(application: HttpApplication, page: HttpApplication, path: str) -> Serve:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import zip_longest
 
+from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.app.services import MAKES, Make, Prepare, Served, open_services
 from lazulite.app.stores import Store
 from lazulite.engine.contract import Clock
@@ -36,10 +37,12 @@ class ServerGroup:
     Args:
         servers: by the services that each of them serves.
         settings: of the process.
+        counts: of analytics.
     """
 
-    def __init__(self, servers: Mapping[tuple[str, ...], Server], settings: Settings) -> None:
+    def __init__(self, servers: Mapping[tuple[str, ...], Server], settings: Settings, counts: AnalyticsCounts) -> None:
         self._servers = servers
+        self._counts = counts
         self._settings = settings
         self._first = next(iter(servers.values()))
 
@@ -72,6 +75,11 @@ class ServerGroup:
     def template_outcomes(self) -> Mapping[str, int]:
         """How many requests templates have answered, or not, by the outcome."""
         return sum((Counter(server.template_outcomes) for server in self._servers.values()), Counter())
+
+    @property
+    def analytics(self) -> AnalyticsCounts:
+        """What analytics has done."""
+        return self._counts
 
     async def start(self, sockets: Sequence[Sockets] = ()) -> None:
         """Begin to accept requests.
@@ -146,6 +154,7 @@ async def open_servers(
     scheduler = FairScheduler()
     budgets = budgets_of(settings.limits, time.monotonic)
     all_logs = [*logs]
+    buffer = ExchangeBuffer(all_logs, clock)
     begin_large = large_responses(scheduler, budgets)
     async with open_services(
         settings,
@@ -155,7 +164,7 @@ async def open_servers(
         prepare=prepare,
         clock=clock,
         begin_large=begin_large,
-        logs=all_logs,
+        buffer=buffer,
     ) as services:
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:
@@ -175,7 +184,7 @@ async def open_servers(
                 budgets=budgets,
                 on_leave=leave_all(served),
             )
-        yield ServerGroup(servers, settings)
+        yield ServerGroup(servers, settings, buffer.counts)
 
 
 def front(settings: Settings, served: Sequence[Served]) -> Service:

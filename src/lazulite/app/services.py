@@ -211,7 +211,7 @@ async def open_services(
     prepare: Prepare | None = None,
     clock: Clock = system_clock,
     begin_large: BeginLarge = begin_at_once,
-    logs: list[ExchangeLog] | None = None,
+    buffer: ExchangeBuffer | None = None,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -223,8 +223,7 @@ async def open_services(
         prepare: makes the engine ready; None if it is.
         clock: the time now, for credentials, errors and messages.
         begin_large: lets a large response begin.
-        logs: of the servers, to which the buffer of analytics adds itself while an account asks for that; None: no
-            account gets any.
+        buffer: takes what servers record for analytics; None: no account gets any.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -235,7 +234,6 @@ async def open_services(
     partitions = None if settings.partitions is None else _partitions(settings.partitions, clock, seconds, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
-    buffer = None if logs is None else ExchangeBuffer(logs, clock)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
         fetch_source = SourceFetcher(settings.copy_source_hosts).fetch if settings.copy_source_hosts else None
@@ -256,7 +254,8 @@ async def open_services(
         if partitions is not None:
             await partitions.start()
         if buffer is not None:
-            await stack.enter_async_context(analytics(settings, buffer))
+            dependencies = _dependencies(settings, Addressing(), store, scheduler, clock, None, None)
+            await stack.enter_async_context(analytics(settings, store, buffer, made.get(BLOB), dependencies))
         served: dict[str, Served] = {}
         for name, service in made.items():
             await _start(service, store, scheduler, stack)

@@ -3,10 +3,12 @@
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, get_args
 
 from lazulite import __version__
+from lazulite.analytics.exchange_buffer import AnalyticsCounts
 from lazulite.app.registry import OPERATIONS
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server.limits import Limits
@@ -68,6 +70,11 @@ def server_readings(server: Measured) -> Mapping[str, float]:
     }
 
 
+def analytics_readings(counts: AnalyticsCounts) -> Mapping[str, float]:
+    """Return the counters of Storage Analytics; see `READINGS`."""
+    return {f"analytics_{name}_total": value for name, value in asdict(counts).items()}
+
+
 Readings = Callable[[], Mapping[str, float]]
 """Returns values by their names, see `READINGS`."""
 
@@ -77,6 +84,11 @@ def store_readings(statistics: Readings | None) -> Mapping[str, float]:
     if statistics is None:
         return {}
     return {"store_writable": 0, **{f"store_{name}": value for name, value in statistics().items()}}
+
+
+def counters_of(store: Readings, analytics: AnalyticsCounts) -> Mapping[str, float]:
+    """Return the counters of a store, and of analytics."""
+    return {**store(), **analytics_readings(analytics)}
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ from lazulite.app.servers import ServerGroup, open_servers
 from lazulite.app.services import Prepare, certificate_of, open_logs, reload_certificate, tune_garbage_collector
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, location_accounts, open_store
-from lazulite.app.telemetry import Readings, new_metrics, server_readings
+from lazulite.app.telemetry import Readings, counters_of, new_metrics, server_readings
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.content.remote import RemoteContents
@@ -254,7 +254,9 @@ async def _serve(
         if certificate is not None:
             actions[RELOAD] = partial(reload_certificate, certificate)
         if metrics is not None:
-            actions[METRICS] = _MetricsPrinter(metrics, servers, store.counters).start
+            actions[METRICS] = _MetricsPrinter(
+                metrics, servers, partial(counters_of, store.counters, servers.analytics)
+            ).start
         store.channel.register(STATUS, status_of("worker", lambda: server_readings(servers)))
         take_connections(passage, store.channel.attach)
         tune_garbage_collector()

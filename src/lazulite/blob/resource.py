@@ -18,7 +18,9 @@ ROOT = "$root"
 """The container of blobs without a container in their URL."""
 WEB = "$web"
 """The container of the static website."""
-SYSTEM_CONTAINERS = frozenset({ROOT, WEB, "$logs", "$blobchangefeed"})
+LOGS = "$logs"
+"""The container of Storage Analytics' logs: clients read it, and delete its blobs."""
+SYSTEM_CONTAINERS = frozenset({ROOT, WEB, LOGS, "$blobchangefeed"})
 BLOB_NAME_MAX = 1024
 """In UTF-16 code units."""
 BLOB_SEGMENTS_MAX = 254

@@ -70,6 +70,11 @@ class BlobService(ServiceKernel[Context, Resource, Call]):
         self._accounts = dependencies.accounts
         self._context.inner.begin(self)
 
+    @property
+    def context(self) -> Context:
+        """What its operations work with."""
+        return self._context
+
     def website(self, addressing: Addressing) -> Website:
         """Return the static websites of all accounts, given how they are addressed."""
         return Website(self, self._context, lambda name: self._accounts.get(name) is not None, addressing, SERVER)

@@ -11,7 +11,7 @@ from lazulite.app.commands import STATUS
 from lazulite.app.servers import open_servers
 from lazulite.app.services import certificate_of, open_logs, reload_certificate, tune_garbage_collector
 from lazulite.app.stores import Store, open_store
-from lazulite.app.telemetry import metrics_server, new_metrics, server_readings
+from lazulite.app.telemetry import counters_of, metrics_server, new_metrics, server_readings
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.announcement import announcement
 from lazulite.cli.errors import CommandError
@@ -55,7 +55,9 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
     async with (
         open_store(settings, None if metrics is None else metrics.flushed) as store,
         open_servers(settings, store, certificate=certificate, logs=all_logs) as servers,
-        metrics_server(settings, metrics, servers, store.statistics, store.counters) as page,
+        metrics_server(
+            settings, metrics, servers, store.statistics, partial(counters_of, store.counters, servers.analytics)
+        ) as page,
     ):
         store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))
         tune_garbage_collector()

@@ -183,6 +183,13 @@ def _log_flags(parser: ArgumentParser) -> None:
         help="serve Prometheus metrics at /metrics on this port; 0: any free port",
     )
     flag("--meter", action="store_true", help="count the traffic of each table by key range, for lazulite heat")
+    flag(
+        "--analytics-seconds",
+        type=positive(float),
+        default=60.0,
+        metavar="N",
+        help="publish the logs of Storage Analytics every N seconds (60)",
+    )
     flag("--metrics-host", type=host, metavar="HOST", help=f"address of the metrics port ({DEFAULT_HOST})")
 
 

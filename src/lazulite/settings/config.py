@@ -79,6 +79,8 @@ class Settings:
     """Whether the traffic of resources is counted."""
     partitions: PartitionSettings | None = None
     """Range partitions and scalability targets; None: there are none."""
+    analytics_seconds: float = 60.0
+    """The time between two blobs of Storage Analytics' logs."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """The port of the Prometheus metrics; 0: any free port; None: no metrics."""
@@ -153,6 +155,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
         meter=args.meter or partitions is not None,
         partitions=partitions,
+        analytics_seconds=args.analytics_seconds,
         metrics_host=args.metrics_host or "127.0.0.1",
         metrics_port=args.metrics_port,
         trace_exporters=trace_exporters_from(environ),

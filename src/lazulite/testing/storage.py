@@ -44,6 +44,8 @@ Step = Literal["before_write", "before_sync", "after_sync"]
 
 _LIMITS = Limits(drain_seconds=2, first_request_seconds=0)
 """The end of a test waits for a request in flight, and for nothing else."""
+_ANALYTICS_SECONDS = 0.5
+"""The time between two blobs of logs: a test does not wait for a minute."""
 _ENGINE = RocksSettings(recovery_retry_seconds=0.001)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -235,6 +237,7 @@ def server(
         accounts={DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT},
         accept_clock_jump=True,
         limits=_LIMITS,
+        analytics_seconds=_ANALYTICS_SECONDS,
         meter=meter or targets is not None,
         partitions=None if targets is None else partition_settings(targets, time_scale),
     )

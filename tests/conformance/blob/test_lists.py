@@ -94,7 +94,9 @@ def system(blobs: Blobs) -> Iterator[list[str]]:
     made = [
         name for name in ("$logs", "$root", "$web") if blobs.send("PUT", f"/{name}", "restype=container").status == 201
     ]
-    yield ["$logs", "$root", "$web"]
+    yield [
+        name for name in ("$logs", "$root", "$web") if blobs.send("GET", f"/{name}", "restype=container").status == 200
+    ]
     for name in made:
         blobs.send("DELETE", f"/{name}", "restype=container")
 

@@ -18,7 +18,7 @@ from lazulite.blob.model.rows import CURRENT, LEDGER, snapshot_row, version_row
 from lazulite.blob.model.transaction import Decide, MissingRowError, Transaction
 from lazulite.blob.requests.headers import IF_TAGS, reject_unsupported
 from lazulite.blob.requests.preconditions import NO_PRECONDITIONS, Preconditions
-from lazulite.blob.resource import Kind, Resource
+from lazulite.blob.resource import LOGS, Kind, Resource
 from lazulite.blob.storage.catalog import Catalog, Container
 from lazulite.blob.storage.expiry import remove_expired
 from lazulite.blob.storage.garbage import Changes, Garbage, referenced_contents
@@ -40,6 +40,14 @@ from lazulite.service.routing import CatalogContext, Keys, ServiceCall, componen
 from lazulite.service.time_slice import TimeSlice
 
 CallT_co = TypeVar("CallT_co", covariant=True)
+_OF_LOGS = frozenset(
+    {
+        *("ListBlobs", "FindBlobsByTagsInContainer", "GetContainerProperties", "GetContainerMetadata"),
+        *("GetContainerACL", "GetBlob", "GetBlobProperties", "GetBlobMetadata", "GetBlobTags", "GetBlockList"),
+        *("GetAccountInformation", "DeleteBlob"),
+    }
+)
+"""The operations that the container `$logs` and its blobs have (reference §18.1)."""
 
 
 class Kernel(Protocol[CallT_co]):
@@ -191,7 +199,12 @@ class Call(ServiceCall[Context, Resource]):
         )
 
     def admit(self, requirement: Requirement | None) -> None:
-        """See `ServiceCall.admit`. A condition on tags tells of them, so it needs the permission to read them."""
+        """See `ServiceCall.admit`. A condition on tags tells of them, so it needs the permission to read them.
+
+        Of the logs, only what Storage Analytics allows is admitted.
+        """
+        if self.resource.container == LOGS and self.record.operation not in _OF_LOGS:
+            raise ServiceError("InsufficientAccountPermissions")
         ServiceCall.admit(self, requirement)
         if IF_TAGS in self.request.headers and self.resource.kind is Kind.BLOB:
             self.authorize(READ_TAGS)
@@ -257,7 +270,9 @@ class Call(ServiceCall[Context, Resource]):
         return DEFAULTS if account is None else account.switches
 
     def retention_now(self) -> Retention | None:
-        """Return what `retention` returns; None if it has to wait."""
+        """Return what `retention` returns; None if it has to wait. Nothing of the logs is kept (a choice)."""
+        if self.resource.container == LOGS:
+            return Retention()
         properties = self.context.properties.cached(self.account)
         if properties is None:
             return None

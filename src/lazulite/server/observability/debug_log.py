@@ -15,7 +15,7 @@ from lazulite.server.observability.line_writer import LineWriter, Output
 LINES_MAX = 20_000
 """Exchanges that may wait for a slow file."""
 
-_SIGNATURE = re.compile(
+SIGNATURE = re.compile(
     r"((?:s|%(?:25)*[57]3)(?:i|%(?:25)*[46]9)(?:g|%(?:25)*[46]7)(?:\s|\+|%(?:25)*20)*(?:=|%(?:25)*3d))[^&]*",
     re.IGNORECASE,
 )
@@ -93,7 +93,7 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 16
 
 def redact(text: str) -> str:
     """Return the text without the signatures in it."""
-    return _CREDENTIALS.sub(r"\1" + _REDACTED, _SIGNATURE.sub(r"\1" + _REDACTED, text))
+    return _CREDENTIALS.sub(r"\1" + _REDACTED, SIGNATURE.sub(r"\1" + _REDACTED, text))
 
 
 class DebugLog:
