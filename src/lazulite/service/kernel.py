@@ -39,7 +39,7 @@ from lazulite.service.gated import GatedOperation, settle
 from lazulite.service.plans import CutRequest, Plan, PlanCache
 from lazulite.service.properties import CorsRule, ServiceProperties
 from lazulite.service.rejection import Rejection
-from lazulite.service.routing import PAGE, Keys, Operation, Route
+from lazulite.service.routing import PAGE, Keys, Operation, PreparedOperation, Route
 from lazulite.service.templates import RepeatedPlan, TemplateContext
 
 _TOO_LARGE = "RequestBodyTooLarge"
@@ -230,7 +230,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             SpaceDroppedError, EngineUnavailableError: likewise.
         """
         call, route = await self._admit(request, grant)
-        return await route.respond(call)
+        response = self._operation(route, call).respond(request, route.keys_of(call))
+        return response if isinstance(response, Response) else await response
 
     async def _admit(self, request: Request, grant: Grant | None) -> tuple[CallT, Route[CallT]]:
         """Return a request without a body as a call, and its route. See `admit`."""
@@ -265,10 +266,18 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         await self._receive(request, route)
         if route.deadline is PAGE:
             call.deadline = self._end_of_page(seconds)
-        gate = None if route.charges else self._gate
-        operation = route.prepare(call) if gate is None else GatedOperation(gate, route, call)
-        plan = Plan(account, credentials, parameters, version, route, seconds, operation)
+        plan = Plan(account, credentials, parameters, version, route, seconds, self._operation(route, call))
         return plan, call, route.keys_of(call)
+
+    def _operation(self, route: Route[CallT], call: CallT) -> PreparedOperation:
+        """Return the operation of a call whose request has its body, behind the gate if there is one.
+
+        Raises:
+            ServiceError: see `Route.prepare`.
+        """
+        if self._gate is None or route.charges:
+            return route.prepare(call)
+        return GatedOperation(self._gate, route, call)
 
     async def _run(self, request: Request, plan: Plan, keys: Keys) -> Response:
         """Run a plan whose request has its body. Raises as the operation."""

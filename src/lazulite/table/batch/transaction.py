@@ -9,7 +9,7 @@ The responses of parts that share a head differ in the row key of an address, in
 they are encoded once, with marks for these, which no header can hold.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from http import HTTPStatus
 
@@ -239,11 +239,12 @@ async def _commit(first: Call, writes: Sequence[EntityWrite], body_bytes: int) -
         raise WriteRejectedError(0, error) from None
 
 
-async def _write(first: Call, table: Table, writes: Sequence[EntityWrite]) -> int:
+def _write(first: Call, table: Table, writes: Sequence[EntityWrite]) -> Awaitable[int]:
+    """Begin writes; return their timestamp, once they are durable."""
     if first.context.meter is not None:
         counts = (0, 0, len(writes), sum(len(write.encoded) for write in writes), 0, 1, 0)
         first.context.meter.note(metered_table(first), writes[0].partition_key, counts)
-    return await first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))
+    return first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))
 
 
 def _rejected_part(call: Call, batch: BatchBody, rejection: WriteRejectedError) -> bytes:

@@ -3,7 +3,7 @@
 Source: reference §9.1, §9.2, §10; classes of queries: the table design guide.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -224,8 +224,8 @@ async def query_entities(call: Call) -> Response:
     return page_answer(call, wanted, writer.feed(empty=not page.items), page, headers)
 
 
-async def _read(call: Call, request: PageRequest) -> Page:
-    return await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
+def _read(call: Call, request: PageRequest) -> Awaitable[Page]:
+    return read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
 
 
 async def _read_range(call: Call, table: Table, request: PageRequest) -> Page:

@@ -6,7 +6,7 @@ each by the same functions.
 Source: reference §9.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -289,10 +289,10 @@ class SingleWrite(PreparedOperation):
             validated.note_echo(write, response)
         return response
 
-    async def _commit(self, request: Request, table: Table, write: EntityWrite) -> int:
-        """Return the timestamp of a write that is durable."""
+    def _commit(self, request: Request, table: Table, write: EntityWrite) -> Awaitable[int]:
+        """Begin a write; return its timestamp, once it is durable."""
         self._validated.note(write, len(request.body))  # What is rejected now costs the store as much.
-        return await self._call.context.engine.commit(table.space, write.partition_key, apply_one(write))
+        return self._call.context.engine.commit(table.space, write.partition_key, apply_one(write))
 
 
 class RepeatedWrite:
