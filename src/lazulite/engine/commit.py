@@ -147,6 +147,8 @@ class Commit(Generic[T]):
     procedure: CommitProcedure[T] | None = None
     argument: object = None
     """What `procedure` sends."""
+    fence: int = 0
+    """The version of what its process knows of the space: see `RocksEngine.fence`."""
 
     def naming(self, changes: Changes) -> Needs[T]:
         """Return what is needed to write rows that the commit does not name."""

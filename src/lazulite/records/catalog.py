@@ -26,7 +26,7 @@ Other processes may change rows as well. There are two cases:
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, NamedTuple, Self, TypeVar
@@ -220,6 +220,11 @@ class NamedResource:
     space: int
     """The number of the space that holds its rows."""
     policies: tuple[StoredAccessPolicy, ...] = field(default=(), kw_only=True)
+
+    @property
+    def spaces(self) -> Collection[int]:
+        """The numbers of all spaces that go with it."""
+        return (self.space,)
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
@@ -462,20 +467,25 @@ class ResourceCatalog(Generic[ResourceT]):
         space = await self._spaces.allocate()
         await self._replace(account, name, lambda resource: replace(resource, space=space))
 
-    async def _replace(self, account: str, name: str, successor: Callable[[ResourceT], ResourceT | None]) -> None:
-        """Replace the row of a resource or delete it, and drop the space that it had.
+    async def _replace(
+        self, account: str, name: str, successor: Callable[[ResourceT], ResourceT | None]
+    ) -> ResourceT | None:
+        """Replace the row of a resource or delete it, return what follows it, and drop the spaces that it had alone.
 
         Spaces that earlier calls have left are dropped, too: one that was interrupted, or is under way.
         """
         row = self._fold(name)
 
-        def drop(resource: ResourceT) -> Decision[None]:
+        def drop(resource: ResourceT) -> Decision[ResourceT | None]:
             following = successor(resource)
             value = None if following is None else following.to_bytes()
-            return Decision({row: value, marker_of(resource.space): row.encode()}, None)
+            left = () if following is None else following.spaces
+            dropped = {marker_of(space): row.encode() for space in resource.spaces if space not in left}
+            return Decision({row: value, **dropped}, following)
 
-        await self._change_present(account, name, drop)
+        following = await self._change_present(account, name, drop)
         await self._dropped.finish_of((account, row))
+        return following
 
     async def _close(self, space: int) -> None:
         """Have every process reject changes in a space that it may still have in its cache."""

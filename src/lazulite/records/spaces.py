@@ -49,6 +49,8 @@ ACCOUNT_QUOTAS = 15
 """Partition = account; what it may still do in this second, see partitions/ledger.py."""
 METRIC_COUNTS = 16
 """Partition = account; what processes have counted for metrics, see analytics/interval_counts.py."""
+INDEX_BUILDS = 17
+"""Partition = account; how far indexes are built, see table/indexes/build.py."""
 
 FIRST_FREE_SPACE = 1024
 

@@ -5,14 +5,26 @@ A table is a row of the space `TABLES`: partition = account, row = the table's n
 before the first name of a list, so no list has them.
 """
 
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Self
 
 from lazulite.engine.contract import Engine
 from lazulite.partitions.ranges import TableKey
 from lazulite.partitions.stored_maps import forget
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.catalog import NamedResource, ResourceCatalog, TimeToLive
+from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy, TimeToLive
 from lazulite.records.spaces import TABLES
+from lazulite.table.indexes.definition import (
+    NO_INDEXES,
+    DeclarationError,
+    Index,
+    Indexes,
+    Scope,
+    State,
+    check_declaration,
+)
 
 SYSTEM = "$"
 """Begins the names of the tables of metrics, which clients read, and do not create."""
@@ -31,6 +43,29 @@ def row_of(name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Table(NamedResource):
     """One table."""
+
+    indexes: Indexes = field(default=NO_INDEXES, kw_only=True)
+
+    @property
+    def spaces(self) -> Collection[int]:
+        """See `NamedResource.spaces`."""
+        return [self.space, *(index.space for index in self.indexes.declared)]
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form: a table without indexes is stored as before there were any."""
+        fields = asdict(replace(self, indexes=NO_INDEXES))
+        del fields["indexes"]
+        if self.indexes.version:
+            fields["indexes"] = self.indexes.fields()
+        return json.dumps(fields).encode()
+
+    @classmethod
+    def from_bytes(cls, value: bytes) -> Self:
+        """Read the stored form."""
+        fields = json.loads(value)
+        indexes = Indexes.from_fields(fields.pop("indexes")) if "indexes" in fields else NO_INDEXES
+        policies = tuple(StoredAccessPolicy(**policy) for policy in fields.pop("policies"))
+        return cls(**fields, policies=policies, indexes=indexes)
 
 
 class Catalog(ResourceCatalog[Table]):
@@ -73,6 +108,58 @@ class Catalog(ResourceCatalog[Table]):
         table = await self.add(account, name, lambda space: Table(name, space), _reject)
         assert table is not None, "no other table is accepted"
         return table
+
+    async def declare_index(self, account: str, name: str, index: str, on: Sequence[str], scope: Scope) -> Table:
+        """Declare an index that no query uses yet, and return its table.
+
+        Args:
+            account: the account.
+            name: of the table.
+            index: its own name.
+            on: its properties.
+            scope: where its entries are.
+
+        Raises:
+            DeclarationError: see `check_declaration`.
+            ServiceError: `ResourceNotFound`.
+        """
+        space = await self._spaces.allocate()
+
+        def declare(table: Table) -> Table:
+            check_declaration(index, on, table.indexes.declared)
+            return replace(table, indexes=table.indexes.with_index(Index(index, tuple(on), scope, space)))
+
+        return await self.update(account, name, declare)
+
+    async def set_index_state(self, account: str, name: str, index: Index, state: State) -> Table:
+        """Set the state of an index, and return its table.
+
+        Raises:
+            DeclarationError: it was dropped.
+            ServiceError: `ResourceNotFound`.
+        """
+
+        def change(table: Table) -> Table:
+            _require(table, index)
+            return replace(table, indexes=table.indexes.with_index(replace(index, state=state)))
+
+        return await self.update(account, name, change)
+
+    async def drop_index(self, account: str, name: str, index: Index) -> Table:
+        """Drop an index that no query uses any more, with its entries, and return its table. Raises as above."""
+
+        def drop(table: Table) -> Table:
+            _require(table, index)
+            return replace(table, indexes=table.indexes.without(index))
+
+        following = await self._replace(account, name, drop)
+        assert following is not None, "the table stays"
+        return following
+
+
+def _require(table: Table, index: Index) -> None:
+    if all(each.space != index.space for each in table.indexes.declared):
+        raise DeclarationError(f"the index {index.name} was dropped meanwhile")
 
 
 def _reject(_: Table) -> None:

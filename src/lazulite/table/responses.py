@@ -74,9 +74,11 @@ POINT_TIMING = 'query;desc="point";dur=%.3f, scanned;desc="1", returned;desc="1"
 """As `server_timing` of a point query that found its entity, but for the milliseconds."""
 
 
-def server_timing(name: str, scanned: int, returned: int, seconds: float) -> str:
+def server_timing(name: str, page: Page, seconds: float) -> str:
     """Return the value of the standard `Server-Timing` field, which tells the cost of a query of class `name`."""
-    return f'query;desc="{name}";dur={seconds * 1000:.3f}, scanned;desc="{scanned}", returned;desc="{returned}"'
+    query = f'query;desc="{name}";dur={seconds * 1000:.3f}'
+    text = f'{query}, scanned;desc="{page.scanned}", returned;desc="{len(page.items)}"'
+    return f'{text}, index;desc="{"+".join(page.indexes)}", entries;desc="{page.entries}"' if page.indexes else text
 
 
 def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:

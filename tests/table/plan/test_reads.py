@@ -6,6 +6,7 @@ import pytest
 
 from lazulite.engine.contract import UNKNOWN, Unknown
 from lazulite.table.model.row import LARGE_BYTES
+from lazulite.table.query.page import Page
 from lazulite.table.responses import server_timing
 
 from .test_mutations import warm
@@ -101,4 +102,4 @@ async def test_the_time_of_the_read_is_reported_with_a_large_entity(
 
     monkeypatch.setattr(world.engine, "get_now", slow)
     timing = (await world.ask("GET", ENTITY)).field("Server-Timing")
-    assert timing == server_timing("point", 1, 1, 0.25)
+    assert timing == server_timing("point", Page([b""], scanned=1), 0.25)

@@ -150,6 +150,7 @@ class RocksEngine:
         self._change_log = change_log
         self._cursors: set[Cursor | StoreSnapshot] = set()
         self._dropped: set[int] = set()
+        self._fences: dict[int, int] = {}
         retry_seconds = settings.recovery_retry_seconds
         with ExitStack() as threads:
             self._flusher = threads.enter_context(WorkerThread("lazulite-flush"))
@@ -312,9 +313,9 @@ class RocksEngine:
     ) -> Outcome[T]:
         """Decide on the latest values of rows, and join the open commit group, in the step that read them last."""
         group_commit = database.group_commit
-        if space in self._dropped:
-            dropped = SpaceDroppedError(f"space {space} was dropped")
-            return Outcome(dropped, group_commit.until_durable((), space))
+        refusal = self._refusal(space, commit)
+        if refusal is not None:
+            return Outcome(refusal, group_commit.until_durable((), space))
         timestamp = max(self._clock(), database.newest_timestamp + 1)
         try:
             decision = commit.decide(current, timestamp)
@@ -336,7 +337,7 @@ class RocksEngine:
     def commit_now(self, space: int, partition: str, commit: Commit[T], waiter: Waiter) -> T | Unknown:
         """Decide a commit in this step, or return `UNKNOWN`, see `Engine.commit_now`."""
         database = self._lifecycle.current
-        if database is None or self._lifecycle.closing or space in self._dropped:
+        if database is None or self._lifecycle.closing or self._refusal(space, commit) is not None:
             return UNKNOWN
         group_commit = database.group_commit
         if group_commit.failure is not None or group_commit.full:
@@ -360,6 +361,22 @@ class RocksEngine:
         group_commit.resolve(waiter)
         result: T = decision.result
         return result
+
+    def fence(self, space: int, version: int) -> None:
+        """Reject commits to a space of a process that knows an older version of it, from now on until the store closes.
+
+        Once this returns, every commit that was not rejected has joined. A process that starts later knows the newest
+        version.
+        """
+        self._fences[space] = version
+
+    def _refusal(self, space: int, commit: Commit[T]) -> EngineError | None:
+        """Return why nothing is committed to a space."""
+        if space in self._dropped:
+            return SpaceDroppedError(f"space {space} was dropped")
+        if space in self._fences and commit.fence < self._fences[space]:
+            return EngineUnavailableError("what is known of the space has changed; try again")
+        return None
 
     def _companion_changes(self, database: OpenDatabase, writes: Sequence[CompanionWrite]) -> Iterator[KeyChange]:
         """Yield the changes of a commit's companion writes. Readers see what was before until all is durable."""
@@ -389,7 +406,7 @@ class RocksEngine:
         group_commit = database.group_commit
         if group_commit.full:
             return UNKNOWN
-        if space in self._dropped:
+        if space in self._dropped or space in self._fences:
             return Written(0, range(len(rows)))
         first = timestamp = max(self._clock(), database.newest_timestamp + 1)
         prefix, get = space_prefix(space), database.get

@@ -244,6 +244,8 @@ def _write(first: Call, table: Table, writes: Sequence[EntityWrite]) -> Awaitabl
     if first.context.meter is not None:
         counts = (0, 0, len(writes), sum(len(write.encoded) for write in writes), 0, 1, 0)
         first.context.meter.note(metered_table(first), writes[0].partition_key, counts)
+    for write in writes:
+        write.indexes = table.indexes
     return first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))
 
 

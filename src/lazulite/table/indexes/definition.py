@@ -81,6 +81,49 @@ class Index:
         return cls(str(fields["name"]), tuple(map(str, on)), Scope(fields["scope"]), space, State(fields["state"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """The indexes of one table."""
+
+    version: int = 0
+    """Grows with each change of what is declared."""
+    declared: tuple[Index, ...] = ()
+    """In the order in which they were."""
+
+    def find(self, name: str) -> Index | None:
+        """Return the index of a name, compared without case; None if there is none."""
+        return next((index for index in self.declared if index.name.lower() == name.lower()), None)
+
+    def with_index(self, index: Index) -> "Indexes":
+        """Return these with an index more, or with a new state of one of them."""
+        if self.find(index.name) is None:
+            return Indexes(self.version + 1, (*self.declared, index))
+        return Indexes(self.version + 1, tuple(index if each.space == index.space else each for each in self.declared))
+
+    def without(self, index: Index) -> "Indexes":
+        """Return these without one of them."""
+        return Indexes(self.version + 1, tuple(each for each in self.declared if each.space != index.space))
+
+    def fields(self) -> dict[str, object]:
+        """Return the stored form: a JSON object."""
+        return {"version": self.version, "declared": [index.fields() for index in self.declared]}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, object]) -> Self:
+        """Read the stored form.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is damaged.
+        """
+        version, declared = fields["version"], fields["declared"]
+        if not isinstance(version, int) or not isinstance(declared, list):
+            raise TypeError("not the indexes of a table")
+        return cls(version, tuple(map(Index.from_fields, declared)))
+
+
+NO_INDEXES = Indexes()
+
+
 def check_declaration(name: str, on: Sequence[str], others: Sequence[Index]) -> None:
     """Reject a declaration of an index.
 

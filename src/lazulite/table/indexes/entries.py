@@ -5,10 +5,10 @@ that leaves the properties of an index as they are changes nothing in that index
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import lru_cache
 
-from lazulite.engine.contract import Key
-from lazulite.table.indexes.definition import Index, Scope
+from lazulite.engine.commit import CompanionWrite
+from lazulite.table.indexes.definition import Index, Indexes, Scope
 from lazulite.table.indexes.encoding import encode_value, entry_in_partition, entry_in_table
 from lazulite.table.model.property_reader import property_reader
 
@@ -16,15 +16,6 @@ ENTRY = b""
 """The value of each entry: its key says everything."""
 
 ValuesReader = Callable[[bytes], str | None]
-
-
-class EntryChange(NamedTuple):
-    """A change of one entry, whatever it was before."""
-
-    space: int
-    key: Key
-    value: bytes | None
-    """None: it is deleted."""
 
 
 def values_reader(on: Sequence[str]) -> ValuesReader:
@@ -60,7 +51,7 @@ class IndexMaintenance:
 
     def changes(
         self, partition: str, before: Mapping[str, bytes | None], after: Mapping[str, bytes | None]
-    ) -> Iterator[EntryChange]:
+    ) -> Iterator[CompanionWrite]:
         """Yield what changes in the indexes when rows of a partition change.
 
         Args:
@@ -76,6 +67,12 @@ class IndexMaintenance:
                 if was == now:
                     continue
                 if was is not None:
-                    yield EntryChange(space, entry(was, (partition, row)), None)
+                    yield CompanionWrite(space, entry(was, (partition, row)), None)
                 if now is not None:
-                    yield EntryChange(space, entry(now, (partition, row)), ENTRY)
+                    yield CompanionWrite(space, entry(now, (partition, row)), ENTRY)
+
+
+@lru_cache(maxsize=256)
+def maintenance_of(indexes: Indexes) -> IndexMaintenance:
+    """Return what keeps the entries of the indexes of a table."""
+    return IndexMaintenance(indexes.declared)

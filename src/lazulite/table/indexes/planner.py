@@ -77,6 +77,11 @@ class IndexPlan(NamedTuple):
 
     accesses: tuple[Access, ...]
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the entries of each range are in the order of their entities."""
+        return all(access.is_ordered for access in self.accesses)
+
 
 def plan_indexes(tree: Node, indexes: Sequence[Index]) -> IndexPlan | None:
     """Return how the indexes of a table serve a query; None if they do not, so that it is a scan.

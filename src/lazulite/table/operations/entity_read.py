@@ -16,6 +16,8 @@ from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call, metered_table
 from lazulite.table.catalog import Table
 from lazulite.table.credentials import TableScope
+from lazulite.table.indexes.planner import plan_indexes
+from lazulite.table.indexes.reader import read_page_by_indexes
 from lazulite.table.model.property_reader import SEARCHED_MAX, decoded_row_reader, property_reader
 from lazulite.table.model.row import LARGE_BYTES, stored_etag
 from lazulite.table.payload.formats import Format
@@ -213,7 +215,8 @@ async def query_entities(call: Call) -> Response:
     within = _within(call, ranges, start)
     request = PageRequest(table.space, within, predicate, writer.item, writer.item_steps, top, call.deadline)
     started = call.context.monotonic()
-    page = await (_read(call, request) if call.context.gate is None else _read_range(call, table, request))
+    read = partial(_read, call, table, tree)
+    page = await (read(request) if call.context.gate is None else _read_range(call, table, request, read))
     name = query_class(tree)
     headers = _headers(call, page, name, call.context.monotonic() - started)
     meter = call.context.meter
@@ -224,11 +227,27 @@ async def query_entities(call: Call) -> Response:
     return page_answer(call, wanted, writer.feed(empty=not page.items), page, headers)
 
 
-def _read(call: Call, request: PageRequest) -> Awaitable[Page]:
-    return read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
+async def _read(call: Call, table: Table, tree: Node | None, request: PageRequest) -> Page:
+    """Read a page, by the indexes of the table if they serve the query."""
+    context = call.context
+    engine, limits, monotonic = context.engine, context.limits, context.monotonic
+    declared = table.indexes.declared
+    plan = plan_indexes(tree, declared) if tree is not None and declared else None
+    if plan is not None:
+
+        def is_current() -> bool:
+            found = context.catalog.cached(call.account, call.resource.table)
+            return found is not None and found.indexes == table.indexes
+
+        page = await read_page_by_indexes(engine, plan, request, limits, monotonic, is_current=is_current)
+        if page is not None:
+            return page
+    return await read_page(engine, request, limits, monotonic)
 
 
-async def _read_range(call: Call, table: Table, request: PageRequest) -> Page:
+async def _read_range(
+    call: Call, table: Table, request: PageRequest, read: Callable[[PageRequest], Awaitable[Page]]
+) -> Page:
     """Read a page behind the gate. It ends with the range of partitions that it starts in.
 
     Raises:
@@ -243,7 +262,7 @@ async def _read_range(call: Call, table: Table, request: PageRequest) -> Page:
     end = gate.map_of(charge.table).end_of(start)
     here = ranges if end is None else clip(ranges, KeyRange(("", ""), (end, "")))
     later = () if end is None else clip(ranges, KeyRange((end, ""), None))
-    page = await gate.run(charge, call.record, partial(_read, call, replace(request, ranges=here)))
+    page = await gate.run(charge, call.record, partial(read, replace(request, ranges=here)))
     gate.owe(charge, max(0, page.scanned - 1))
     if page.next is None and later and request.top:
         page.next = later[0].lower
@@ -289,5 +308,5 @@ def _headers(call: Call, page: Page, name: str, seconds: float) -> list[tuple[st
     record = call.request.record
     record.query_class, record.rows_scanned, record.rows_returned = name, page.scanned, returned
     headers = [] if page.next is None else entity_continuation_headers(page.next)
-    headers.append(("Server-Timing", server_timing(name, page.scanned, returned, seconds)))
+    headers.append(("Server-Timing", server_timing(name, page, seconds)))
     return headers

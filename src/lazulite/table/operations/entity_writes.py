@@ -292,6 +292,7 @@ class SingleWrite(PreparedOperation):
     def _commit(self, request: Request, table: Table, write: EntityWrite) -> Awaitable[int]:
         """Begin a write; return its timestamp, once it is durable."""
         self._validated.note(write, len(request.body))  # What is rejected now costs the store as much.
+        write.indexes = table.indexes
         return self._call.context.engine.commit(table.space, write.partition_key, apply_one(write))
 
 
@@ -327,6 +328,7 @@ class RepeatedWrite:
         if table is None or write is None:
             return Miss.OPERATION
         assert later is not None, "it waits"
+        write.indexes = table.indexes
         pending = PendingWrite(validated, write, later)
         timestamp = context.engine.commit_now(table.space, write.partition_key, apply_one(write), pending)
         if timestamp is UNKNOWN:

@@ -19,8 +19,10 @@ from typing import NamedTuple
 from lazulite.engine.commit import (
     ABSENT,
     ANYTHING,
+    Changes,
     Commit,
     CommitProcedure,
+    CompanionWrite,
     ConditionalWrite,
     Decision,
     Expect,
@@ -35,6 +37,8 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps, finish
 from lazulite.service.rejection import SERVICE_ERROR
 from lazulite.table.etag_condition import ANY, check_condition, ticks_meant
+from lazulite.table.indexes.definition import NO_INDEXES, Indexes
+from lazulite.table.indexes.entries import maintenance_of
 from lazulite.table.model.entity import PROPERTIES_MAX, SURELY_SMALL, check_merged, is_surely_legal
 from lazulite.table.model.row import (
     LARGE_BYTES,
@@ -144,6 +148,8 @@ class EntityWrite:
     premerged: Premerged | None = None
     example: bytes | None = None
     """The row of its precondition."""
+    indexes: Indexes = NO_INDEXES
+    """Those of the table, whose entries change with the row."""
 
     @property
     def echoes(self) -> bool:
@@ -237,6 +243,8 @@ class EntityWrite:
     def precondition(self) -> Precondition | None:
         """Return the precondition under which the write does not depend on the row's value; None if it does."""
         kind, timestamp = self.kind, None
+        if self.indexes.declared and kind is not INSERT:  # The entries that go depend on the row.
+            return None
         if kind.merges:
             premerged = self.premerged
             if premerged is None or premerged.rejection is not None:
@@ -253,7 +261,12 @@ class EntityWrite:
 
     def precondition_given(self, current: bytes | None) -> Precondition | None:
         """Return the precondition of a merge with a row; None if it takes steps, is rejected, or is none."""
-        if not self.kind.merges or (current is None and self.kind.must_exist) or self.merge_cost(current) > MERGED_MAX:
+        if (
+            self.indexes.declared
+            or not self.kind.merges
+            or (current is None and self.kind.must_exist)
+            or self.merge_cost(current) > MERGED_MAX
+        ):
             return None
         if current is None:
             return ABSENT
@@ -269,7 +282,7 @@ class EntityWrite:
     def conditional(self, current: Values | None) -> ConditionalWrite | None:
         """Return what the write comes to, given its row (None: it was not read); None if that takes steps."""
         found = self.precondition() if current is None else self.precondition_given(current[0])
-        if found is None:
+        if found is None or self.indexes.version:
             return None
         expected = _EXPECTED.get(found.expects, b"" if found.timestamp is None else example_at(found.timestamp))
         if self.kind.deletes:
@@ -298,6 +311,7 @@ def apply_one(write: EntityWrite) -> Commit[int]:
         partial(_expected_of_one, write),
         procedure=APPLY_ONE,
         argument=write,
+        fence=write.indexes.version,
     )
 
 
@@ -305,7 +319,14 @@ def _decide_one(write: EntityWrite, current: Values, timestamp: int) -> Decision
     value = current[0]
     if value is not None and len(value) + len(write.encoded) > LARGE_BYTES and write.merge_cost(value) > MERGED_MAX:
         return Needs(write.premerge(value))
-    return Decision({write.row_key: write.apply(value, timestamp)}, timestamp)
+    changes = {write.row_key: write.apply(value, timestamp)}
+    return Decision(changes, timestamp, _companions([write], current, changes) if write.indexes.declared else ())
+
+
+def _companions(writes: Sequence[EntityWrite], current: Values, changes: Changes) -> Sequence[CompanionWrite]:
+    """Return what changes in the indexes of the table of some writes."""
+    before = {write.row_key: value for write, value in zip(writes, current, strict=True)}
+    return [*maintenance_of(writes[0].indexes).changes(writes[0].partition_key, before, changes)]
 
 
 def _expected_of_one(write: EntityWrite, current: Values | None) -> list[Precondition | None]:
@@ -323,6 +344,7 @@ def apply_all(writes: Sequence[EntityWrite]) -> Commit[int]:
         lambda _: [write.precondition() for write in writes],
         procedure=APPLY_ALL,
         argument=writes,
+        fence=writes[0].indexes.version if writes else 0,
     )
 
 
@@ -338,7 +360,8 @@ def _decide_all(writes: Sequence[EntityWrite], current: Values, timestamp: int) 
             changes[write.row_key] = write.apply(value, timestamp)
         except ServiceError as error:
             raise WriteRejectedError(index, error) from None
-    return Decision(changes, timestamp)
+    has_indexes = writes and writes[0].indexes.declared
+    return Decision(changes, timestamp, _companions(writes, current, changes) if has_indexes else ())
 
 
 def _premerge_all(writes: Sequence[EntityWrite], current: Values) -> Steps[None]:
@@ -352,12 +375,16 @@ _NUMBERS = {kind: number for number, kind in enumerate(WRITES)}
 
 
 def _encode_write(write: EntityWrite) -> Plain:
-    return _NUMBERS[write.kind], write.partition_key, write.row_key, write.condition, write.keys, write.encoded
+    encoded = _NUMBERS[write.kind], write.partition_key, write.row_key, write.condition, write.keys, write.encoded
+    return (*encoded, write.indexes.fields()) if write.indexes.version else encoded
 
 
 def _decode_write(payload: Plain) -> EntityWrite:
-    number, *rest = payload
-    return EntityWrite(WRITES[number], *rest)
+    number, partition_key, row_key, condition, keys, encoded, *indexes = payload
+    write = EntityWrite(WRITES[number], partition_key, row_key, condition, keys, encoded)
+    if indexes:
+        write.indexes = Indexes.from_fields(indexes[0])
+    return write
 
 
 APPLY_ONE = CommitProcedure(

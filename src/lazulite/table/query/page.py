@@ -10,12 +10,13 @@ they take more: costly filters and large rows do not hold the loop, and the chec
 """
 
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Protocol
 
-from lazulite.engine.contract import Engine, Key, KeyRange, Slice
+from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.protocol.steps import Steps
 from lazulite.service.routing import QueryLimits
 from lazulite.service.time_slice import TimeSlice
@@ -24,6 +25,19 @@ from lazulite.table.model.row import LARGE_BYTES
 _RUN_ROWS_MAX = 64
 _RUNS_PER_SLICE = 8
 """A run that takes a larger part of a time slice is longer than it should be."""
+
+
+class Rows(Protocol):
+    """Consecutive rows in ascending order, such as a `Slice`."""
+
+    @property
+    def values(self) -> Sequence[bytes]:
+        """The rows' values."""
+        ...
+
+    def key(self, index: int) -> Key:
+        """Return the key of the row `values[index]`."""
+        ...
 
 
 @dataclass(slots=True)
@@ -38,6 +52,10 @@ class Page:
     """The start of the next page; None if there is none."""
     scanned: int = 0
     """Rows read and tested."""
+    indexes: tuple[str, ...] = ()
+    """The names of the indexes that led to the rows."""
+    entries: int = 0
+    """Entries of indexes that were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +97,7 @@ class PageReader:
         self._run_rows = 1
         self._now = monotonic()
 
-    async def read(self, slices: AsyncGenerator[Slice, None]) -> None:
+    async def read(self, slices: AsyncIterator[Rows]) -> None:
         """Read the page from these rows."""
         if self._request.predicate is None:
             await self._take(slices)
@@ -115,7 +133,7 @@ class PageReader:
         self.page.items += items
         self.page.items_bytes += sum(map(len, items))
 
-    async def _take(self, slices: AsyncGenerator[Slice, None]) -> None:
+    async def _take(self, slices: AsyncIterator[Rows]) -> None:
         """Add every row."""
         page, top = self.page, self._request.top
         async for part in slices:
@@ -131,7 +149,7 @@ class PageReader:
                 page.scanned += len(taken)
                 start += len(taken)
 
-    async def _filter(self, slices: AsyncGenerator[Slice, None], predicate: Callable[[bytes], bool]) -> None:
+    async def _filter(self, slices: AsyncIterator[Rows], predicate: Callable[[bytes], bool]) -> None:
         """Add the rows that match; look a little beyond a full page for one more match."""
         page, top = self.page, self._request.top
         beyond: Key | None = None

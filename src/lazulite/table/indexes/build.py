@@ -1,0 +1,178 @@
+"""Declaring, building and dropping indexes, while requests go on.
+
+An index is declared, and each process keeps its entries. Once no process can write without them, the entries of all
+rows are added, each with a commit that reads the row: so an entry is added to the row as it is then. Then queries use
+it. A query stops using an index before its entries are given up.
+
+Invariants: queries use an index only while it has the entry of each row. A build that was interrupted goes on where it
+was, in whatever process. Entries are added in bounded steps, and requests have the event loop between two of them.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from itertools import groupby
+from typing import NamedTuple
+
+from lazulite.engine.commit import Commit, Decision, Values, put_rows
+from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.records.spaces import INDEX_BUILDS, TABLES
+from lazulite.table.catalog import Catalog, Table, row_of
+from lazulite.table.indexes.definition import DeclarationError, Index, Scope, State
+from lazulite.table.indexes.entries import IndexMaintenance
+
+_ROWS_OF_A_COMMIT = 100
+_COMMITS_AT_ONCE = 32
+_NOTED_ROWS = 10_000
+"""Rows that may be gone through again after an interruption."""
+
+Invalidated = Callable[[int, list[Key]], AbstractAsyncContextManager[None]]
+"""Keeps rows of a space out of all caches while they are changed."""
+Settle = Callable[[int, int], Awaitable[None]]
+"""Returns once no process writes to a space with an older version of its table's indexes: takes both."""
+
+
+class BuildProgress(NamedTuple):
+    """How far a build has come."""
+
+    rows: int = 0
+    """Rows that were gone through."""
+    after: Key | None = None
+    """The last of them; None: it has not begun."""
+
+
+class IndexBuilder:
+    """Declares, builds and drops the indexes of tables.
+
+    Args:
+        engine: holds the rows.
+        invalidated: see `Invalidated`.
+        settle: see `Settle`.
+    """
+
+    def __init__(self, engine: Engine, invalidated: Invalidated, settle: Settle) -> None:
+        self._engine = engine
+        self._catalog = Catalog(engine)
+        self._invalidated = invalidated
+        self._settle = settle
+
+    async def indexes(self, account: str, table: str) -> Sequence[Index]:
+        """Return the indexes of a table.
+
+        Raises:
+            DeclarationError: there is no such table.
+        """
+        return (await self._table(account, table)).indexes.declared
+
+    async def create(self, account: str, table: str, name: str, on: Sequence[str], scope: Scope) -> Index:
+        """Declare an index. It is to be built.
+
+        Raises:
+            DeclarationError: it is not allowed, or there is no such table.
+        """
+        await self._table(account, table)
+        async with self._changing(account, table):
+            changed = await self._catalog.declare_index(account, table, name, on, scope)
+        await self._settle(changed.space, changed.indexes.version)
+        return _found(changed, name)
+
+    async def build(self, account: str, table: str, name: str) -> AsyncGenerator[BuildProgress, None]:
+        """Build an index, or go on with that, and yield how far it has come. At the end queries use it.
+
+        Raises:
+            DeclarationError: there is no such index, or it was dropped meanwhile.
+        """
+        index = _found(await self._table(account, table), name)
+        if index.state is State.READY:
+            return
+        await self._set_state(account, table, index, State.BUILDING)
+        row = f"{row_of(table)}/{index.space}"
+        progress = _read_progress(await self._engine.get(INDEX_BUILDS, account, row))
+        async with aclosing(self._filled(account, table, index, progress)) as steps:
+            async for step in steps:
+                progress = step
+                await self._engine.commit(INDEX_BUILDS, account, put_rows({row: json.dumps(progress).encode()}))
+                yield progress
+        await self._set_state(account, table, index, State.READY)
+        await self._engine.commit(INDEX_BUILDS, account, put_rows({row: None}))
+
+    async def drop(self, account: str, table: str, name: str) -> None:
+        """Drop an index, and give up its entries.
+
+        Raises:
+            DeclarationError: there is no such index.
+        """
+        index = _found(await self._table(account, table), name)
+        await self._set_state(account, table, index, State.WRITE_ONLY)
+        async with self._changing(account, table):
+            changed = await self._catalog.drop_index(account, table, index)
+        await self._settle(changed.space, changed.indexes.version)
+        row = f"{row_of(table)}/{index.space}"
+        await self._engine.commit(INDEX_BUILDS, account, put_rows({row: None}))
+
+    async def _set_state(self, account: str, table: str, index: Index, state: State) -> None:
+        async with self._changing(account, table):
+            changed = await self._catalog.set_index_state(account, table, index, state)
+        await self._settle(changed.space, changed.indexes.version)
+
+    def _changing(self, account: str, table: str) -> AbstractAsyncContextManager[None]:
+        return self._invalidated(TABLES, [(account, row_of(table))])
+
+    async def _table(self, account: str, name: str) -> Table:
+        table = await self._catalog.read(account, name)
+        if table is None:
+            raise DeclarationError(f"account {account} has no table {name}")
+        return table
+
+    async def _filled(
+        self, account: str, table: str, index: Index, progress: BuildProgress
+    ) -> AsyncGenerator[BuildProgress, None]:
+        """Add the entries of all rows, and yield how far that has come."""
+        space = (await self._table(account, table)).space
+        maintenance = IndexMaintenance([index])
+        rows, after = progress
+        noted = rows
+        start = ("", "") if after is None else (after[0], f"{after[1]}\0")
+        limit = asyncio.Semaphore(_COMMITS_AT_ONCE)
+        async with aclosing(self._engine.scan(space, [KeyRange(start, None)], keys_only=True)) as slices:
+            async for part in slices:
+                keys = list(zip(*part.columns(), strict=True))
+                async with asyncio.TaskGroup() as commits:
+                    for partition, of_partition in groupby(keys, lambda key: key[0]):
+                        names = [row for _, row in of_partition]
+                        for at in range(0, len(names), _ROWS_OF_A_COMMIT):
+                            await limit.acquire()
+                            adding = self._add(maintenance, space, partition, names[at : at + _ROWS_OF_A_COMMIT])
+                            commits.create_task(adding).add_done_callback(lambda _: limit.release())
+                if keys:
+                    rows, after = rows + len(keys), keys[-1]
+                if rows - noted >= _NOTED_ROWS:
+                    noted = rows
+                    _found(await self._table(account, table), index.name)
+                    yield BuildProgress(rows, after)
+        yield BuildProgress(rows, after)
+
+    async def _add(self, maintenance: IndexMaintenance, space: int, partition: str, rows: Sequence[str]) -> None:
+        """Add the entries of rows as they are when it is committed."""
+        absent = dict.fromkeys(rows)
+
+        def decide(values: Values, _: int) -> Decision[None]:
+            present = dict(zip(rows, values, strict=True))
+            return Decision({}, None, [*maintenance.changes(partition, absent, present)])
+
+        await self._engine.commit(space, partition, Commit(rows, decide, fence=1 << 62))
+
+
+def _found(table: Table, name: str) -> Index:
+    index = table.indexes.find(name)
+    if index is None:
+        raise DeclarationError(f"the table {table.name} has no index {name}")
+    return index
+
+
+def _read_progress(value: bytes | None) -> BuildProgress:
+    if value is None:
+        return BuildProgress()
+    rows, after = json.loads(value)
+    return BuildProgress(rows, None if after is None else (after[0], after[1]))

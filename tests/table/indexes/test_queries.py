@@ -1,0 +1,208 @@
+"""A table with indexes and one without, written and read alike: the same rows, in the same order, over any pages."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite.engine.contract import Key, KeyRange
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.protocol.clock import system_clock
+from lazulite.service.routing import QueryLimits
+from lazulite.table.catalog import Catalog
+from lazulite.table.indexes.definition import TABLE_INDEXES_MAX, Scope
+from lazulite.table.indexes.encoding import entity_of
+from lazulite.table.indexes.entries import values_reader
+from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
+from tests.table.client import ACCOUNT, Client, header, values
+
+from .builders import builder_of
+
+Entity = dict[str, Any]
+Change: TypeAlias = "Callable[[Twins], Awaitable[None]]"
+TABLES = INDEXED, PLAIN = "indexed", "plain"
+GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
+PARTITIONS, ROWS = ["p", "p\U0001f600", "q"], ["", "a", "b", "\ufb01", "\U0001f601"]
+
+plain_values = st.one_of(
+    st.none(),
+    st.integers(-2, 2),
+    st.sampled_from([0.5, 1.0, True, False, "", "a", "ab", "b\U0001f600", "\ufb01", "a" * 300, "a" * 299 + "b"]),
+    st.sampled_from([("Edm.Int64", "2"), ("Edm.Int64", "9007199254740993"), ("Edm.DateTime", "2026-01-01T00:00:00Z")]),
+    st.sampled_from(
+        [("Edm.Double", "NaN"), ("Edm.Guid", "c9da6455-213d-42c9-9a79-3e9149a57833"), ("Edm.Binary", "AQI=")]
+    ),
+)
+entities = st.dictionaries(st.sampled_from("ABC"), plain_values, max_size=3)
+keys = st.tuples(st.sampled_from(PARTITIONS), st.sampled_from(ROWS))
+verbs = st.sampled_from(["PUT", "PATCH", "DELETE"])
+constants = ["1", "-1", "2L", "0.5", "''", "'a'", "'ab'", "true", "datetime'2026-01-01T00:00:00Z'", "X'0102'"]
+terms = st.builds(
+    "{} {} {}".format,
+    st.sampled_from(["A", "B", "PartitionKey", "RowKey"]),
+    st.sampled_from(["eq", "ne", "gt", "ge", "lt", "le"]),
+    st.sampled_from([*constants, f"'{'a' * 300}'", f"guid'{GUID}'", "NaN"]),
+)
+filters = st.recursive(
+    st.one_of(terms, st.just("A"), st.just("PartitionKey eq 'p' and A eq 1")),
+    lambda inner: st.one_of(
+        st.builds("({} and {})".format, inner, inner),
+        st.builds("({} or {})".format, inner, inner),
+        inner.map("not ({})".format),
+    ),
+    max_leaves=5,
+)
+
+
+def body_of(entity: Entity) -> Entity:
+    body: Entity = {}
+    for name, value in entity.items():
+        if isinstance(value, tuple):
+            body[f"{name}@odata.type"], body[name] = value
+        else:
+            body[name] = value
+    return body
+
+
+def path_of(table: str, key: tuple[str, str]) -> str:
+    partition, row = (quote(part.replace("'", "''"), safe="") for part in key)
+    return f"{table}(PartitionKey='{partition}',RowKey='{row}')"
+
+
+class Twins:
+    """Two tables of one service, of which one has indexes."""
+
+    def __init__(self) -> None:
+        self.engine = RocksEngine.open(None, system_clock)
+        self.client = Client(self.engine, limits=QueryLimits(lookahead_rows=3))
+        self.builder = builder_of(self.engine, self.client)
+        self.count = 0
+
+    async def start(self) -> None:
+        for table in TABLES:
+            assert (await self.client("POST", "Tables", body={"TableName": table})).status == 201
+
+    async def write(self, method: str, key: tuple[str, str], entity: Entity) -> None:
+        body, headers = (b"", {"if-match": "*"}) if method == "DELETE" else (body_of(entity), {})
+        with_indexes, without = [await self.client(method, path_of(table, key), "", body, headers) for table in TABLES]
+        assert with_indexes.status == without.status
+
+    async def batch(self, partition: str, entities: Mapping[str, Entity]) -> None:
+        for table in TABLES:
+            operations = [
+                Operation("PUT", path_of(table, (partition, row)), body_of(entity)) for row, entity in entities.items()
+            ]
+            response = await self.client("POST", "$batch", body=change_set(*operations), headers=CONTENT_TYPE)
+            assert all(part.status == 204 for part in parts(response))
+
+    async def declare(self, on: Sequence[str], scope: Scope) -> None:
+        if len(await self.builder.indexes(ACCOUNT, INDEXED)) == TABLE_INDEXES_MAX:
+            await self.undeclare()
+        self.count += 1
+        name = f"index{self.count}"
+        await self.builder.create(ACCOUNT, INDEXED, name, on, scope)
+        async for _ in self.builder.build(ACCOUNT, INDEXED, name):
+            pass
+
+    async def undeclare(self) -> None:
+        indexes = await self.builder.indexes(ACCOUNT, INDEXED)
+        if indexes:
+            await self.builder.drop(ACCOUNT, INDEXED, indexes[0].name)
+
+    async def page(self, table: str, text: str, top: int, token: str) -> tuple[list[Entity], str, int]:
+        response = await self.client("GET", f"{table}()", f"$filter={quote(text)}&$top={top}{token}")
+        assert response.status == 200, response.body
+        partition, row = (header(response, f"x-ms-continuation-Next{name}Key") for name in ("Partition", "Row"))
+        following = "" if partition is None else f"&NextPartitionKey={quote(partition)}"
+        following += "" if row is None else f"&NextRowKey={quote(row)}"
+        timing = header(response, "Server-Timing") or ""
+        scanned = int(timing.partition('scanned;desc="')[2].partition('"')[0])
+        return [{**entity, "Timestamp": ""} for entity in values(response)], following, scanned
+
+    async def pages(self, table: str, text: str, top: int, between: Sequence[Change] = ()) -> tuple[list[Entity], int]:
+        """Return all rows of a query, and how many were read; make a change after each page."""
+        changes = iter(between)
+        found, token, scanned = await self.page(table, text, top, "")
+        while token:
+            change = next(changes, None)
+            if change is not None:
+                await change(self)
+            more, token, count = await self.page(table, text, top, token)
+            found += more
+            scanned += count
+        return found, scanned
+
+    async def check(self) -> None:
+        """Compare the entries of each index with the rows, in both directions."""
+        table = await Catalog(self.engine).read(ACCOUNT, INDEXED)
+        assert table is not None
+        rows = await self.rows_of(table.space)
+        for index in table.indexes.declared:
+            read = values_reader(index.on)
+            in_table = index.scope is Scope.TABLE
+            found = {}
+            for key in await self.rows_of(index.space):
+                entity = entity_of(key, len(index.on), in_table=in_table)
+                assert entity not in found
+                found[entity] = key[0] if in_table else key[1].removesuffix(entity[1])
+            assert found == {key: text for key, value in rows.items() if (text := read(value)) is not None}
+
+    async def rows_of(self, space: int) -> Mapping[Key, bytes]:
+        return {
+            part.key(index): value
+            async for part in self.engine.scan(space, [KeyRange(("", ""), None)])
+            for index, value in enumerate(part.values)
+        }
+
+
+def declaring(on: Sequence[str], scope: Scope) -> Change:
+    return lambda twins: twins.declare(on, scope)
+
+
+declarations = st.builds(
+    declaring, st.sampled_from([("A",), ("B",), ("A", "B"), ("Timestamp",)]), st.sampled_from(list(Scope))
+)
+drops: st.SearchStrategy[Change] = st.just(Twins.undeclare)
+single_writes = st.builds(lambda *write: lambda twins: twins.write(*write), verbs, keys, entities)
+batches = st.builds(
+    lambda partition, rows: lambda twins: twins.batch(partition, rows),
+    st.sampled_from(PARTITIONS),
+    st.dictionaries(st.sampled_from(ROWS), entities, min_size=1),
+)
+writes = st.lists(st.one_of(single_writes, single_writes, batches), max_size=14)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    writes,
+    st.lists(declarations, min_size=1, max_size=3),
+    writes,
+    st.lists(st.tuples(filters, st.integers(1, 5)), min_size=1, max_size=4),
+    st.lists(st.one_of(declarations, drops), max_size=4),
+)
+def test_a_query_gives_the_same_rows_with_indexes_and_without(
+    before: list[Change],
+    declared: list[Change],
+    after: list[Change],
+    queries: list[tuple[str, int]],
+    between: list[Change],
+) -> None:
+    async def compare() -> None:
+        twins = Twins()
+        await twins.start()
+        for change in [*before, *declared, *after]:
+            await change(twins)
+        await twins.check()
+        for text, top in queries:
+            expected, scanned = await twins.pages(PLAIN, text, top)
+            found, read = await twins.pages(INDEXED, text, top)
+            assert found == expected
+            assert read <= scanned + len(expected) + 1
+            assert (await twins.pages(INDEXED, text, top, between))[0] == expected
+        await twins.check()
+        await twins.engine.close()
+
+    asyncio.run(compare())
