@@ -107,7 +107,9 @@ def test_no_optional_package_is_installed(installed: Installed) -> None:
 
 
 def test_the_distributions_hold_the_package_and_nothing_else(installed: Installed) -> None:
-    modules = {str(each.relative_to(ROOT / "src")) for each in (ROOT / "src" / "lazulite").rglob("*.py")}
+    package = ROOT / "src" / "lazulite"
+    sources = [*package.rglob("*.py"), *(package / "faults" / "presets").iterdir()]
+    modules = {str(each.relative_to(ROOT / "src")) for each in sources}
     with zipfile.ZipFile(installed.wheel) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         metadata = wheel.read(f"lazulite-{__version__}.dist-info/METADATA").decode()

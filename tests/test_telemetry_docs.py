@@ -9,6 +9,7 @@ from typing import get_args
 from prometheus_client.parser import text_string_to_metric_families
 
 from lazulite.engine.rocksdb.flush_stats import Flush
+from lazulite.protocol.fault import Effect, Fault
 from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.limits import KIB, MIB, Limits
 from lazulite.server.observability import tracing
@@ -28,7 +29,8 @@ SCRAPED = {"job", "instance"}
 
 def busy() -> Exchange:
     """Return an exchange that counts in every metric and has every attribute."""
-    record = RequestRecord("", "a", "QueryEntities", "point", 1, 1, gate="partition")
+    fault = Fault("r", Effect.DELAY)
+    record = RequestRecord("", "a", "QueryEntities", "point", 1, 1, gate="partition", fault=fault)
     request = Request("GET", "/", client="c", id="i", record=record)
     return Exchange(request, Response(500, error_code="InternalError"), 1, 1, 1)
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from itertools import zip_longest
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
+from lazulite.app.faults import open_faults
 from lazulite.app.services import MAKES, Make, Prepare, Served, open_services
 from lazulite.app.stores import Store
 from lazulite.engine.contract import Clock
@@ -81,6 +82,11 @@ class ServerGroup:
         """What analytics has done."""
         return self._counts
 
+    def allow_templates(self, *, allowed: bool) -> None:
+        """See `Server`."""
+        for server in self._servers.values():
+            server.allow_templates(allowed=allowed)
+
     async def start(self, sockets: Sequence[Sockets] = ()) -> None:
         """Begin to accept requests.
 
@@ -136,6 +142,7 @@ async def open_servers(
     makes: Mapping[str, Make] = MAKES,
     prepare: Prepare | None = None,
     clock: Clock = system_clock,
+    faults_for_test: bool = False,
 ) -> AsyncIterator[ServerGroup]:
     """Yield the servers of the services that the settings name, not yet started.
 
@@ -147,15 +154,17 @@ async def open_servers(
         makes: what makes each service.
         prepare: makes the engine ready; None if it is.
         clock: the time now, for credentials, errors and messages.
+        faults_for_test: whether a test may add any rule of faults at any time.
 
     Raises:
-        ConfigError: the keys of an issuer cannot be read.
+        ConfigError: the keys of an issuer, or the rules of faults, cannot be read.
     """
     scheduler = FairScheduler()
     budgets = budgets_of(settings.limits, time.monotonic)
     all_logs = [*logs]
     buffer = ExchangeBuffer(all_logs, clock)
     begin_large = large_responses(scheduler, budgets)
+    faults = await open_faults(settings, store, for_test=faults_for_test)
     async with open_services(
         settings,
         store,
@@ -165,6 +174,7 @@ async def open_servers(
         clock=clock,
         begin_large=begin_large,
         buffer=buffer,
+        faults=faults,
     ) as services:
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:
@@ -184,7 +194,14 @@ async def open_servers(
                 budgets=budgets,
                 on_leave=leave_all(served),
             )
-        yield ServerGroup(servers, settings, buffer.counts)
+        group = ServerGroup(servers, settings, buffer.counts)
+
+        def allow_templates() -> None:
+            group.allow_templates(allowed=not faults.active)
+
+        allow_templates()
+        faults.on_change.append(allow_templates)
+        yield group
 
 
 def front(settings: Settings, served: Sequence[Served]) -> Service:

@@ -20,6 +20,7 @@ from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
 from lazulite.app.commands import KEY_SAMPLE, TRAFFIC
+from lazulite.app.faults import clock_of, with_faults
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
@@ -28,6 +29,8 @@ from lazulite.blob.service import BlobService
 from lazulite.engine.contract import Clock, Engine, EngineError, EngineUnavailableError
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.write_check import WriteCheck
+from lazulite.faults.remote import RemoteFaults
+from lazulite.faults.rules import NO_FAULTS, FaultSource
 from lazulite.partitions.live import Charge, LivePartitions
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock, unix_seconds
@@ -202,7 +205,7 @@ class Served(NamedTuple):
 
 
 @asynccontextmanager
-async def open_services(
+async def open_services(  # noqa: PLR0913 - most have a default
     settings: Settings,
     store: Store,
     scheduler: FairScheduler,
@@ -212,6 +215,7 @@ async def open_services(
     clock: Clock = system_clock,
     begin_large: BeginLarge = begin_at_once,
     buffer: ExchangeBuffer | None = None,
+    faults: FaultSource = NO_FAULTS,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -224,6 +228,7 @@ async def open_services(
         clock: the time now, for credentials, errors and messages.
         begin_large: lets a large response begin.
         buffer: takes what servers record for analytics; None: no account gets any.
+        faults: tells what requests suffer from.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -243,11 +248,14 @@ async def open_services(
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
             note_properties = buffer.note if buffer else None
             dependencies = replace(dependencies, meter=meter, gate=partitions, note_properties=note_properties)
+            dependencies = replace(dependencies, faults=faults, clock=clock_of(faults, name, clock))
             misdirected = MisdirectedClients(name, report)
             made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note, begin_large=begin_large))
         caches = _invalidations(made.values())
         if prepare is not None:
-            await prepare(caches)
+            await prepare(with_faults(caches, faults))
+            if isinstance(faults, RemoteFaults):
+                await faults.learn()
         else:
             data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
             data.register(store.channel)

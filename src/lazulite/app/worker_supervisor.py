@@ -20,6 +20,7 @@ from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
 from lazulite.app.commands import KEY_SAMPLE, STATUS, TRAFFIC
+from lazulite.app.faults import RuleCommands
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
 from lazulite.app.services import certificate_of, maintenance, take_over, tune_garbage_collector
@@ -33,6 +34,8 @@ from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.change_log import ChangeLog, can_share_memory
 from lazulite.engine.rocksdb.flush_stats import FlushObserver
 from lazulite.engine.write_check import WriteCheck
+from lazulite.faults.remote import KEY, SPACE, fault_procedures
+from lazulite.faults.rules import FaultRules
 from lazulite.server import lifecycle
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.server import Ports
@@ -41,7 +44,7 @@ from lazulite.server.workers.metrics import WorkerMetrics
 from lazulite.server.workers.socket_directory import socket_directory
 from lazulite.server.workers.supervisor import Address, WorkerSupervisor
 from lazulite.service.definition import ServiceDependencies
-from lazulite.settings.config import Settings, replica_path
+from lazulite.settings.config import ConfigError, Settings, replica_path
 
 Attach: TypeAlias = Callable[[socket, Callable[[], None]], Awaitable[None]]
 
@@ -134,6 +137,8 @@ async def _behind(
         log: receives each commit group that is durable.
     """
     if settings.database is not None:
+        if settings.faults is not None:
+            raise ConfigError("--faults with a database needs --workers 1: there is no process that counts")
         alone = replace(settings, control_socket=None, database=replace(settings.database, peers=None))
         async with open_store(alone) as store:
             pass
@@ -143,6 +148,7 @@ async def _behind(
     async with open_location(settings, flush_observer, change_log=log) as opened:
         if settings.location is not None:  # Workers of an earlier process may have been killed.
             shutil.rmtree(replica_path(settings.location), ignore_errors=True)
+        rules = FaultRules(may_change_clock=False)
         scheduler, check = FairScheduler(), WriteCheck(opened.engine.check_writable)
         store = opened.store()
         async with _procedures(settings, store, scheduler) as procedures:
@@ -154,10 +160,11 @@ async def _behind(
                 schedule_fairly=scheduler.schedule_fairly,
                 passed=scheduler.note_short_request,
                 check=check.passed,
-                procedures=procedures,
+                procedures={**procedures, **fault_procedures(rules)},
             )
             data = AccountData(opened.engine, opened.contents, server.invalidated)
             data.register(store.channel)
+            await RuleCommands(rules, changed=partial(_announce_faults, server)).open(settings, store.channel)
             try:
                 yield store, partial(_join, server)
             finally:
@@ -184,6 +191,12 @@ async def _procedures(
                 if service.maintain_seconds:
                     await stack.enter_async_context(maintenance(context, service.maintain_seconds, schedule))
         yield procedures
+
+
+async def _announce_faults(server: EngineServer) -> None:
+    """Return when all workers know that the rules of faults have changed."""
+    async with server.invalidated(SPACE, [KEY]):
+        pass
 
 
 async def _join(server: EngineServer, stream: socket, kill: Callable[[], None]) -> None:

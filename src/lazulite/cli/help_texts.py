@@ -140,3 +140,11 @@ examples:
   az storage account show-connection-string -n NAME -o tsv |
     lazulite logs --connection-string-file -
 """
+
+FAULTS_EXAMPLES = """\
+examples:
+  lazulite serve --faults faults.toml
+  lazulite faults add ambiguous-writes
+  lazulite faults list
+  lazulite faults clear
+"""

@@ -32,6 +32,7 @@ from lazulite.cli.help_texts import (
     COPY_EXAMPLES,
     DESCRIPTION,
     EXAMPLES,
+    FAULTS_EXAMPLES,
     HEAT_EXAMPLES,
     LOGS_EXAMPLES,
     QUEUE_EXAMPLES,
@@ -165,6 +166,7 @@ def build_parser() -> Parser:
     _add_status(commands)
     _add_heat(commands)
     _add_logs(commands)
+    _add_faults(commands)
     return parser
 
 
@@ -402,6 +404,22 @@ def _add_logs(commands: Commands) -> None:
     text = "file that has the connection string of the account; -: standard input"
     parser.add_argument("--connection-string-file", type=Path, metavar="FILE", help=text)
     _account_flags(parser)
+
+
+def _add_faults(commands: Commands) -> None:
+    text = "inject faults into the requests of a running server"
+    actions = _actions(commands, "faults", text, FAULTS_EXAMPLES)
+    parser = _command(actions, "list", "faults", "print the rules, and how many requests each has seen and hit")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each rule")
+    _control_flags(parser)
+    parser = _command(actions, "add", "faults", "add the rules of a file, or of a preset")
+    text = "file of rules, or ambiguous-writes, cautious-client or flaky-network"
+    parser.add_argument("rules", metavar="FILE", help=text)
+    _control_flags(parser)
+    parser = _command(actions, "remove", "faults", "remove a rule")
+    parser.add_argument("name", metavar="NAME", help="name of the rule")
+    _control_flags(parser)
+    _control_flags(_command(actions, "clear", "faults", "remove all rules, and forget what they counted"))
 
 
 def _control_flags(parser: Parser) -> None:

@@ -190,6 +190,8 @@ def _log_flags(parser: ArgumentParser) -> None:
         metavar="N",
         help="publish the logs of Storage Analytics every N seconds (60)",
     )
+    text = "inject the faults of FILE, or of a preset, into requests: see lazulite faults"
+    flag("--faults", metavar="FILE", help=text)
     flag("--metrics-host", type=host, metavar="HOST", help=f"address of the metrics port ({DEFAULT_HOST})")
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fault import Fault
 
 if TYPE_CHECKING:
     # It makes requests.
@@ -66,6 +67,8 @@ class RequestRecord:
     """The operations of a change set that was applied, if the account has its writes logged."""
     parts: "Sequence[tuple[Request, Response]]" = ()
     """The requests that the request contained and what became of them, if the account has them logged or counted."""
+    fault: Fault | None = None
+    """What a rule has injected into the request; None: nothing."""
 
 
 def pieces(data: bytes) -> Iterator[bytes]:

@@ -151,6 +151,10 @@ class Server:
         templates = self._state.templates
         return {} if templates is None else templates.outcomes
 
+    def allow_templates(self, *, allowed: bool) -> None:
+        """Answer requests by templates, or not: rules of faults look at each request."""
+        self._state.allow_templates(allowed=allowed)
+
     async def start(self, sockets: Sockets | None = None) -> None:
         """Listen, or use these sockets.
 

@@ -17,6 +17,7 @@ from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.codec import Encoding
 from lazulite.engine.remote.messages import Primary
 from lazulite.engine.remote.procedures import Interface
+from lazulite.faults.rules import NO_FAULTS, FaultSource
 from lazulite.partitions.live import LivePartitions
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import system_clock, until_9999
@@ -26,6 +27,7 @@ from lazulite.protocol.template import StartPattern
 from lazulite.protocol.version import AssumedVersion, assumed_version
 from lazulite.records.catalog import TimeToLive
 from lazulite.records.spaces import Space
+from lazulite.service.fault_injection import Addressed, addressed_by_url
 from lazulite.service.fetching import FetchSource
 from lazulite.service.properties import PropertiesObserver, PropertiesStore
 from lazulite.service.rejection import Rejection, reject_in_xml
@@ -67,6 +69,7 @@ class SharedFields(TypedDict):
     limits: QueryLimits
     meter: Meter | None
     gate: LivePartitions | None
+    faults: FaultSource
 
 
 BeginLarge: TypeAlias = Callable[[bool], Awaitable[None]]
@@ -109,6 +112,8 @@ class ServiceDependencies:
     """Counts the traffic of resources; None: it is not counted."""
     gate: LivePartitions | None = None
     """Decides about requests as the cloud does; None: all of them pass."""
+    faults: FaultSource = NO_FAULTS
+    """Tells what requests suffer from."""
     cache_ttl_seconds: float | None = None
     """How long rows are cached; None: until they change, as each change goes through `ServiceContext.invalidations`."""
 
@@ -146,6 +151,7 @@ class ServiceDependencies:
             limits=self.limits,
             meter=self.meter,
             gate=self.gate,
+            faults=self.faults,
         )
 
 
@@ -181,6 +187,8 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     keys."""
     keyed_starts: tuple[StartPattern, ...] = ()
     """The starts of heads whose requests have these keys (`protocol.template`), as the path has them on the wire."""
+    addressed: Callable[[CallT], Addressed] = addressed_by_url
+    """Tells what a request is about, for rules of faults."""
     public_access: Callable[[ContextT], PublicAccess] | None = None
     """Makes the rules for requests without credentials; None: they may do nothing."""
     spaces: tuple[Space, ...] = ()

@@ -35,6 +35,7 @@ from lazulite.protocol.version import (
 from lazulite.service import cors
 from lazulite.service.common_fields import CommonFields
 from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
+from lazulite.service.fault_injection import FaultInjection, mark
 from lazulite.service.gated import GatedOperation, settle
 from lazulite.service.plans import CutRequest, Plan, PlanCache
 from lazulite.service.properties import CorsRule, ServiceProperties
@@ -72,6 +73,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._common = CommonFields(definition.server)
         self._note_rejection = dependencies.note_rejection
         self._gate = context.gate
+        self._faults = context.faults
+        self._injection = FaultInjection(context.faults, definition.name)
         routes = definition.routes
         self.plans = PlanCache(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
         """The cached plans."""
@@ -99,7 +102,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
 
     def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
-        if self._gate is not None:
+        if self._gate is not None or self._faults.active:
             return self._compile_and_run(request, None)
         now = self._context.clock()
         cut = self.plans.cut(request)
@@ -169,9 +172,12 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             parameters = parse_query_string(request.query)
         except ServiceError as error:
             return self.reject(request, error)
+        is_part = version is not None
         version = version or resolve_version(request.headers, parameters, self._definition.assumed_version)
         record = request.record
         record.version = version.governing
+        if self._faults.active:
+            self._injection.note_clock(request)
         rules: Sequence[CorsRule] = ()
         try:
             address = self._addressing.locate(request)
@@ -184,8 +190,10 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
                 rules = properties.cors
                 version = version.or_default(properties.blob.default_version)
                 record.version = version.governing
-                plan, call, keys = await self._compile(request, account, address, parameters, version)
+                plan, call, keys = await self._compile(request, account, address, parameters, version, is_part=is_part)
                 response = await self._run(request, plan, keys)
+                if record.fault is not None:
+                    await self._injection.after(record.fault)
                 if cut is not None and self.plans.offer(cut, plan, call) and plan.operation.has_templates:
                     request.repeat = RepeatedPlan(self._templates, plan)
         except _FAILURES as failure:
@@ -193,6 +201,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         if self._gate is not None:
             settle(self._gate, request, response)
         self._finish(request, version, response, rules, self._context.clock())
+        if record.fault is not None:
+            mark(record.fault, response)
         return response
 
     def reject(self, request: Request, error: ServiceError) -> Response:
@@ -251,6 +261,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         address: Address,
         parameters: Mapping[str, str],
         version: RequestVersion,
+        *,
+        is_part: bool,
     ) -> tuple[Plan, CallT, Keys]:
         """Authenticate a request, route it, accept its body and prepare its operation.
 
@@ -264,6 +276,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         seconds = read_timeout(parameters)
         call, route = self._route(request, address, parameters, version, credentials.grant)
         await self._receive(request, route)
+        if self._faults.active:
+            await self._injection.before(call, route, self._definition.addressed(call), is_part=is_part)
         if route.deadline is PAGE:
             call.deadline = self._end_of_page(seconds)
         plan = Plan(account, credentials, parameters, version, route, seconds, self._operation(route, call))

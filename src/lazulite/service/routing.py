@@ -18,6 +18,7 @@ from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant, Requirement, authorize
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.messages import CacheInvalidation, Procedure
+from lazulite.faults.rules import NO_FAULTS, FaultSource
 from lazulite.partitions.live import Charge, LivePartitions
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.content_md5 import checked_chunks
@@ -81,6 +82,8 @@ class ServiceContext:
     """Counts the traffic of resources; None: it is not counted."""
     gate: LivePartitions | None = None
     """Decides about requests as the cloud does; None: all of them pass."""
+    faults: FaultSource = NO_FAULTS
+    """Tells what requests suffer from."""
 
     def time(self) -> str:
         """Return the time now as errors carry it."""

@@ -81,6 +81,8 @@ class Settings:
     """Range partitions and scalability targets; None: there are none."""
     analytics_seconds: float = 60.0
     """The time between two blobs of Storage Analytics' logs."""
+    faults: str | None = None
+    """The file, or the preset, with the rules of faults to begin with; None: no rules."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """The port of the Prometheus metrics; 0: any free port; None: no metrics."""
@@ -156,6 +158,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         meter=args.meter or partitions is not None,
         partitions=partitions,
         analytics_seconds=args.analytics_seconds,
+        faults=args.faults,
         metrics_host=args.metrics_host or "127.0.0.1",
         metrics_port=args.metrics_port,
         trace_exporters=trace_exporters_from(environ),

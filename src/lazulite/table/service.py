@@ -7,8 +7,10 @@ entity's row is, byte for byte, the one that `row.assemble` makes of its keys, T
 are of their types. Its Timestamp is not above the greatest timestamp that the store ever gave.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from urllib.parse import unquote_to_bytes
 
 from lazulite.engine.contract import Key
 from lazulite.partitions.rounds import ROUNDS_SPACE
@@ -18,6 +20,7 @@ from lazulite.protocol.message import Response
 from lazulite.protocol.xml import document as xml
 from lazulite.records.spaces import TABLES, CatalogFormat, ReportNouns, Space
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
+from lazulite.service.fault_injection import Addressed, addressed_by_url
 from lazulite.service.kernel import ServiceKernel
 from lazulite.service.rejection import Rejection, xml_response
 from lazulite.service.responses import NO_CACHE, NO_SNIFF
@@ -29,13 +32,17 @@ from lazulite.table.model.row import assemble, decode_row, encode_keys, encode_p
 from lazulite.table.operations.write_decisions import APPLY_ALL, APPLY_ONE, REJECTION
 from lazulite.table.payload.formats import HEADER_MAX, format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
-from lazulite.table.resource import USUAL_PATH, USUAL_START, Resource, parse_service_resource, resolve_method
+from lazulite.table.resource import USUAL_PATH, USUAL_START, Kind, Resource, parse_service_resource, resolve_method
 from lazulite.table.routes import ROUTES, component
 
 _BATCH = re.compile(r".*/(?:\$|%24)batch/?", re.DOTALL)
 _XML_COMPONENTS: Mapping[str, Sequence[tuple[str, str]]] = {"acl": (), "properties": (NO_SNIFF,), "stats": (NO_SNIFF,)}
 """The components that speak XML, and what the type of an error in it goes with. Recorded of `acl`."""
 
+_LINES_MAX = 64
+"""The lines of a batch among which the head of its first operation is looked for."""
+_BODY_MAX = 2 * 1024 * 1024
+"""A longer body is rejected anyway."""
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
 
@@ -84,6 +91,40 @@ def _verify_entity(key: Key, value: bytes, timestamp_max: int) -> None:
         raise ValueError("a Timestamp that the store never gave")
 
 
+def addressed(call: Call) -> Addressed:
+    """Return what a call is about; of an insert in another format than JSON, the table alone."""
+    resource = call.resource
+    if call.method == "POST" and resource.kind is Kind.TABLES:
+        return Addressed(_texts(call).get("TableName", ""))
+    if call.method == "POST" and resource.kind is Kind.ENTITIES:
+        texts = _texts(call)
+        return Addressed(resource.table, f"{texts.get('PartitionKey', '')}/{texts.get('RowKey', '')}")
+    if resource.kind is Kind.BATCH:
+        return Addressed(_table_of(call.request.body), changes=b"multipart/mixed" in call.request.body)
+    return addressed_by_url(call)
+
+
+def _table_of(batch: bytes) -> str:
+    """Return the table of the first operation of a batch; "" if its URL is not a usual one."""
+    for line in batch.split(b"\n", _LINES_MAX)[:_LINES_MAX]:
+        method, _, rest = line.strip().partition(b" ")
+        url, _, version = rest.rpartition(b" ")
+        if method.isalpha() and version.startswith(b"HTTP/"):
+            path = url.partition(b"?")[0].partition(b"(")[0]
+            return unquote_to_bytes(path.rpartition(b"/")[2]).decode("ascii", "replace")
+    return ""
+
+
+def _texts(call: Call) -> Mapping[str, str]:
+    """Return the texts of a body of JSON; none of another."""
+    body = call.request.body
+    try:
+        given = json.loads(body) if len(body) <= _BODY_MAX else None
+    except (ValueError, RecursionError):
+        given = None
+    return {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
+
+
 TABLES_SPACE = Space(
     number=TABLES,
     owner="table",
@@ -110,6 +151,7 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     keyed_path=USUAL_PATH,
     keyed_starts=(USUAL_START,),
     spaces=(TABLES_SPACE, MAPS_SPACE, ROUNDS_SPACE),
+    addressed=addressed,
     dropped_code="TableNotFound",
     commits=(APPLY_ONE, APPLY_ALL),
     rejections=(REJECTION,),

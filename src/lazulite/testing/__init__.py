@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lazulite.testing.faults import Faults
     from lazulite.testing.storage import Account, Storage, server
 
-__all__ = ["Account", "Storage", "server"]
+__all__ = ["Account", "Faults", "Storage", "server"]
 
 
 if not TYPE_CHECKING:  # A type checker would take every name for an attribute.

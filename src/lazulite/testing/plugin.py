@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from lazulite.testing import Account, Storage
+    from lazulite.testing import Account, Faults, Storage
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +22,10 @@ def lazulite_server() -> "Iterator[Storage]":
 def lazulite_account(lazulite_server: "Storage") -> "Account":
     """Return an account of the shared server that no other test has, without a table."""
     return lazulite_server.account()
+
+
+@pytest.fixture
+def lazulite_faults(lazulite_server: "Storage") -> "Iterator[Faults]":
+    """Yield the rules of faults of the shared server, none at first, and remove them after the test."""
+    yield lazulite_server.faults
+    lazulite_server.faults.clear()

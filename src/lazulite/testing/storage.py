@@ -38,6 +38,7 @@ from lazulite.server.limits import Limits
 from lazulite.settings.addresses import BLOB, DEFAULT_HOST, QUEUE, TABLE
 from lazulite.settings.config import Settings
 from lazulite.settings.partitions import partition_settings
+from lazulite.testing.faults import Faults
 
 Step = Literal["before_write", "before_sync", "after_sync"]
 """A step of a flush: see `engine.rocksdb.database.Failpoints`."""
@@ -122,6 +123,8 @@ class Storage:
         """The development account, `devstoreaccount1`."""
         self.control = Client(self._connect)
         """Sends commands to the server; see `lazulite.control`."""
+        self.faults = Faults(self.control)
+        """The rules of faults, at first none; see docs/faults.md."""
 
     @property
     def connection_string(self) -> str:
@@ -274,7 +277,7 @@ async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storag
     loop, stopped, failures = asyncio.get_running_loop(), asyncio.Event(), NextFailures()
     async with (
         open_store(settings, clock=clock, failpoints=failures, tuning=_ENGINE) as store,
-        open_servers(settings, store, clock=clock) as servers,
+        open_servers(settings, store, clock=clock, faults_for_test=True) as servers,
     ):
         try:
             await servers.start()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
+from lazulite.protocol.fault import Effect, Fault
 from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.exchange import Exchange
@@ -85,3 +86,9 @@ def test_dropped_lines_are_reported_as_json() -> None:
     log.record(Exchange(Request("GET", "/"), Response(200), 0, 0, 0))
     log.close()
     assert json.loads(output.getvalue()) == {"time": "2026-11-20T14:18:49.123Z", "dropped": 1}
+
+
+def test_an_injected_fault_is_marked() -> None:
+    request = Request("GET", "/", record=RequestRecord(fault=Fault("busy", Effect.ERROR, "ServerBusy")))
+    (line,) = logged(Exchange(request, Response(503), 0, 0, 0))
+    assert (line["fault"], line["effect"]) == ("busy", "error")

@@ -39,6 +39,7 @@ async def run_batch(call: Call) -> Response:
     analytics = properties is not None and properties.asks_for_analytics
     for part, request in zip(parts, requests, strict=True):
         response = await context.inner.kernel.respond_to_part(request, version)
+        sent.record.fault = sent.record.fault or request.record.fault
         client_id = request.headers.get("x-ms-client-request-id", "")
         facts = PartProperties(part.head.content_id, request.id, call.version, client_id)
         written.append(write_part(response, facts))

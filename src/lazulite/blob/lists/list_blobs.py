@@ -10,6 +10,7 @@ from lazulite.blob.requests.call import Call
 from lazulite.blob.requests.paging import invalid_parameter, read_include, read_marker, read_most, write_marker
 from lazulite.blob.versions import BLOB_INCLUDES, known
 from lazulite.protocol.message import Response
+from lazulite.service.fault_injection import page_entries
 from lazulite.service.responses import XML_TYPE
 
 _WORDS = frozenset(
@@ -47,7 +48,7 @@ async def list_blobs(call: Call) -> Response:
     request = ListRequest(
         space=container.space,
         version=call.version,
-        most=most,
+        most=page_entries(call, most),
         prefix=parameters.get("prefix", ""),
         delimiter=delimiter,
         include=include,

@@ -18,6 +18,7 @@ from lazulite.protocol.message import Response
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute
+from lazulite.service.fault_injection import page_entries
 from lazulite.service.parameters import read_name_marker
 from lazulite.service.responses import XML_TYPE
 from lazulite.service.time_slice import TimeSlice
@@ -65,7 +66,7 @@ async def list_containers(call: Call) -> Response:
         async for container in containers:
             if container.name.startswith("$") and container.name != WEB and "system" not in include:
                 continue
-            if len(rows) == most or await time_slice.checkpoint() > call.deadline:
+            if len(rows) == page_entries(call, most) or await time_slice.checkpoint() > call.deadline:
                 following = f"/{call.account}/{container.name}"
                 break
             rows.append(_listed_container(container, call.context.present(), with_metadata="metadata" in include))

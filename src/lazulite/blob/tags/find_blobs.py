@@ -17,6 +17,7 @@ from lazulite.protocol.message import Response
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute
+from lazulite.service.fault_injection import page_entries
 from lazulite.service.responses import XML_TYPE
 from lazulite.service.time_slice import TimeSlice
 
@@ -44,7 +45,7 @@ async def find_blobs(call: Call) -> Response:
         async for container, found in candidates:
             scanned += 1
             is_late = await time_slice.checkpoint() > call.deadline and scanned > 1
-            if is_late or (len(rows) == most and found.tags is not None):
+            if is_late or (len(rows) == page_entries(call, most) and found.tags is not None):
                 following = write_marker(Marker(f"{container}/{found.at.row}", found.at.time))
                 break
             if found.tags is not None:

@@ -9,6 +9,7 @@ from functools import partial
 
 from lazulite.protocol.clock import format_http_date
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fault import Effect
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import percent_decode
 from lazulite.protocol.steps import finish
@@ -200,7 +201,9 @@ class GetMessages(PreparedOperation):
     async def respond(self, request: Request, _: Keys) -> Response:
         """See `PreparedOperation`."""
         call = self._call
-        messages = await call.with_queue(lambda queue: call.context.messages.get(queue, self._count, self._timeout))
+        fault = request.record.fault
+        timeout = 0 if fault is not None and fault.effect is Effect.DUPLICATE else self._timeout
+        messages = await call.with_queue(lambda queue: call.context.messages.get(queue, self._count, timeout))
         request.record.rows_scanned = request.record.rows_returned = len(messages)
         parts = write_got(messages, call.version)
         body = b"".join(finish(parts)) if len(messages) <= _FEW else await call.write(parts)

@@ -7,6 +7,7 @@ from lazulite.queue import limits
 from lazulite.queue.call import Call
 from lazulite.queue.catalog import Queue
 from lazulite.queue.payload import write_queues
+from lazulite.service.fault_injection import page_entries
 from lazulite.service.parameters import invalid, read_name_marker, read_number
 from lazulite.service.responses import NO_CACHE, XML_TYPE
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
@@ -20,6 +21,7 @@ async def list_queues(call: Call) -> Response:
     """Return a page of the account's queues, in the order of their names."""
     parameters = call.parameters
     most = read_number(parameters, "maxresults", limits.QUEUES_MAX, 1, limits.QUEUES_MAX)
+    most = page_entries(call, most)
     prefix = parameters.get("prefix", "")
     include = parameters.get("include", "")
     if include.lower() not in ("", "metadata"):

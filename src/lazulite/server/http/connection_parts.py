@@ -291,6 +291,13 @@ class ConnectionParts(OpenConnection, BudgetHolder):
         if self.outbound is not None:
             self.outbound.abort()
 
+    def reset(self) -> None:
+        """Disconnect now by a reset, as a network does that fails. Nothing that has come is begun any more."""
+        self.ending = True
+        self.inbound.close()
+        if self.outbound is not None:
+            self.outbound.reset()
+
     def body_is_too_slow(self) -> bool:
         """Return whether the body that comes makes no progress or comes too slowly."""
         coming, pace, server = self.inbound.parser.incoming, self._pace, self.server

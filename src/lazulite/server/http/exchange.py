@@ -23,10 +23,13 @@ from http import HTTPStatus
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fault import DELIVERY
+from lazulite.protocol.joined_content import JoinedContent
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, ResponseContent, Window, response_of
 from lazulite.protocol.template import END_OF_HEAD, Answer, HeadValues, Miss, Template
 from lazulite.server.admission.scheduler import SLICE_SECONDS, run_metered, schedule_fairly
 from lazulite.server.http.connection_parts import ConnectionParts
+from lazulite.server.http.faulty_content import Delivery, Ending, FaultyContent, delivery_of
 from lazulite.server.http.outbound import body_of, content_of, encode_head, send_windows
 from lazulite.server.http.pending_request import PendingRequest, Reader, ReceivedBody
 from lazulite.server.http.states import Event, State
@@ -35,6 +38,9 @@ from lazulite.service.time_slice import TimeSlice
 
 _READS = frozenset({"GET", "HEAD"})
 _SERVING = frozenset({State.SERVICE, State.BODY, State.SENDING, State.SENDING_BLOCKED})
+_LOOK_SECONDS = 0.005
+_LOOKS_MAX = 1000
+"""How often it is looked whether a client has taken all that comes before a reset."""
 _ON_REQUEST_STARTED = Event.REQUEST_STARTED
 _ON_RESPONDED = Event.RESPONDED
 
@@ -176,6 +182,38 @@ async def send_content(
                 connection.charge()
     finally:
         await content.aclose()
+
+
+async def _send_faulty(
+    connection: ConnectionParts, pending: PendingRequest, response: Response, delivery: Delivery
+) -> None:
+    """Send a response as a fault has it, or end the connection. Raises as `send_content`."""
+    content = content_of(response) or JoinedContent([body_of(response, "")])
+
+    async def end() -> None:
+        if connection.outbound is not None:
+            await connection.outbound.flush()
+        for _ in range(_LOOKS_MAX):  # A reset takes away what has not arrived.
+            if connection.outbound is None or not connection.outbound.waits:
+                break
+            await connection.server.sleep(_LOOK_SECONDS)
+        if delivery.ending is Ending.RESET:
+            connection.reset()
+        elif not connection.ending:
+            connection.end(linger=False)
+        raise ClientDisconnectedError
+
+    if delivery.has_head:
+        faulty = FaultyContent(content, delivery, end, connection.server.sleep)
+        await send_content(connection, pending, response, faulty)
+        if delivery.ending is Ending.RESET:  # A response to HEAD has no body in which to end.
+            await end()
+        return
+    await content.aclose()
+    if not pending.answered:
+        pending.answered = True
+        log_response(connection, pending, response, connection.server.clock(), 0, 0, is_whole=False)
+    connection.reset()
 
 
 class _Sending:
@@ -441,8 +479,12 @@ async def _serve(connection: ConnectionParts, pending: PendingRequest, work: Cor
     try:
         try:
             response = await schedule_fairly(work, server.scheduler, gate.meter)
+            fault = pending.request.record.fault
             content = content_of(response)
-            if content is not None:
+            if fault is not None and fault.effect in DELIVERY:
+                sending, response = _send_faulty(connection, pending, response, delivery_of(fault)), None
+                await schedule_fairly(sending, server.scheduler, gate.meter)
+            elif content is not None:
                 sending, response = send_content(connection, pending, response, content), None
                 await schedule_fairly(sending, server.scheduler, gate.meter)
                 gate.account.streamed(gate.meter)

@@ -26,6 +26,7 @@ import socket
 import struct
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from lazulite.protocol.errors import REASONS
@@ -36,6 +37,9 @@ from lazulite.service.time_slice import TimeSlice
 _TCP_INFO = getattr(socket, "TCP_INFO", None)
 _LAYOUT = struct.Struct("@24xI92xQ16xI")
 """The layout of the kernel's `struct tcp_info` (linux/tcp.h): tcpi_unacked, tcpi_bytes_acked, tcpi_notsent_bytes."""
+
+_LINGER_NONE = struct.pack("ii", 1, 0)
+"""The value of `SO_LINGER` with which closing a socket resets its connection."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -309,6 +313,24 @@ class OutboundStream:
 
     def abort(self) -> None:
         """Disconnect now."""
+        self._transport.abort()
+
+    async def flush(self) -> None:
+        """Hand all that was written to the kernel.
+
+        Raises:
+            ClientDisconnectedError: the connection was lost.
+        """
+        self._write_batcher.send()
+        if self.blocked:
+            await self.writable()
+
+    def reset(self) -> None:
+        """Disconnect now, and have the kernel send a reset in place of an orderly end."""
+        connection = self._transport.get_extra_info("socket")
+        if connection is not None:
+            with suppress(OSError):  # The client has gone.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
         self._transport.abort()
 
     @property

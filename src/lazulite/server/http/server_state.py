@@ -1,7 +1,7 @@
 """What the connections of one server have in common."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,10 +34,11 @@ class ServerState:
     """Handed to every connection of a server.
 
     `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: get every exchange. `connections`:
-    those open and those whose request still runs. `stopping`: no connection is kept alive after an answer. `draining`:
-    nor one without a request. `on_last`: called when the last connection has gone. `scheduler`: what is slow goes by
-    it. `budgets`: of the process; those of memory and of cost are fields here, too. `seconds_in`: the bound of each
-    state. `templates`: None while a log reads heads.
+    those open and those whose request still runs. `stopping`: no connection is kept alive after an answer.
+    `draining`: nor one without a request. `on_last`: called when the last connection has gone. `scheduler`: what is
+    slow goes by it. `sleep`: waits so many seconds, for slow bodies. `budgets`: of the process; those of memory and
+    of cost are fields here, too. `seconds_in`: the bound of each state. `templates`: None while a log reads heads, or
+    rules of faults look at each request.
     """
 
     service: Service
@@ -70,6 +71,12 @@ class ServerState:
         self.templates = None if any(log.reads_heads for log in self.logs) else TemplateCache()
 
     on_last: Callable[[], None] = lambda: None
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+    def allow_templates(self, *, allowed: bool) -> None:
+        """Answer requests by templates, or not, while something looks at each request."""
+        if not any(log.reads_heads for log in self.logs):
+            self.templates = (self.templates or TemplateCache()) if allowed else None
 
     def add(self, connection: "OpenConnection") -> int:
         """Put a connection on the list; return by how many the process has too many now."""

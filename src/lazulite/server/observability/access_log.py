@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, Clock, system_clock
+from lazulite.protocol.fault import Fault
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.line_writer import LineWriter, Output
 
@@ -45,7 +46,7 @@ class RequestLog:
             f'"operation":{_quote(record.operation)},"method":{_quote(request.method)},"status":{response.status},'
             f'"error":{_quote(response.error_code)},"ms":{exchange.elapsed_ms:.3f},"scanned":{record.rows_scanned},'
             f'"returned":{record.rows_returned},"class":{_quote(record.query_class)},"gate":"{record.gate}","bytes_in":{exchange.bytes_in},'
-            f'"bytes_out":{exchange.bytes_out},"client":{_quote(request.client)}}}'
+            f'"bytes_out":{exchange.bytes_out},"client":{_quote(request.client)}{_fault(record.fault)}}}'
         )
 
     def failed(self, request_id: str, failure: BaseException) -> None:
@@ -59,6 +60,10 @@ class RequestLog:
 
     def _dropped(self, count: int) -> str:
         return json.dumps({"time": timestamp(self._clock), "dropped": count})
+
+
+def _fault(fault: Fault | None) -> str:
+    return "" if fault is None else f',"fault":"{fault.rule}","effect":"{fault.effect}"'
 
 
 def timestamp(clock: Clock) -> str:

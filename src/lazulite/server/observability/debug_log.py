@@ -113,6 +113,8 @@ class DebugLog:
         lines += _fields(">", request.headers.items())
         lines.append(f"< {response.status} {response.error_code} ({exchange.bytes_out} bytes)")
         lines += _fields("<", response.fields())
+        if request.record.fault is not None:
+            lines.append(f"! fault {request.record.fault.rule}: {request.record.fault.effect}")
         self._writer.write("\n".join(line.translate(_CONTROLS) for line in lines))
 
     def failed(self, request_id: str, failure: BaseException) -> None:

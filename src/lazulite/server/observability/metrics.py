@@ -148,6 +148,7 @@ class Metrics:
         self._seconds = histogram("request_seconds", seconds, REQUEST_SECONDS, "operation")
         self._errors = counter("errors", "Requests rejected, by error code.", "code")
         self._failures = counter("internal_errors", "Exceptions that no code expected.")
+        self._faults = counter("faults", "Requests that suffered from a rule of faults, by effect.", "effect")
         self._queries = counter("queries", "Queries of entities, by class.", "class")
         self._scanned = counter("rows_scanned", "Rows that queries have read.", "operation")
         self._returned = counter("rows_returned", "Rows that queries returned and batches wrote.", "operation")
@@ -181,6 +182,8 @@ class Metrics:
             self._errors.labels(_among(CATALOGUE, response.error_code)).inc()
         if record.gate:
             self._gated.labels(record.gate, "delayed" if record.gate_seconds else "refused").inc()
+        if record.fault is not None:
+            self._faults.labels(record.fault.effect.value).inc()
         if bytes_in:
             self._received.inc(bytes_in)
         self._sent.inc(bytes_out)

@@ -124,6 +124,9 @@ def _attributes(exchange: Exchange) -> dict[str, str | int]:
     if record.rows_scanned or record.query_class:
         attributes["lazulite.rows_scanned"] = record.rows_scanned
         attributes["db.response.returned_rows"] = record.rows_returned
+    if record.fault is not None:
+        attributes["lazulite.fault.rule"] = record.fault.rule
+        attributes["lazulite.fault.effect"] = record.fault.effect.value
     return attributes
 
 

@@ -31,6 +31,7 @@ from lazulite.protocol.multipart import (
     read_batch,
 )
 from lazulite.protocol.steps import Steps
+from lazulite.service.fault_injection import Addressed, FaultInjection
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.batch.inner_calls import KEYED_URL, ValidatedHeads, inner_call
 from lazulite.table.call import Call, metered_table
@@ -144,6 +145,8 @@ async def _run_changes(call: Call, batch: BatchBody, time_slice: TimeSlice) -> l
         # *Unverified*: the response of an empty change set is an empty one.
         return []
     writes = [write for _, write in operations]
+    if call.context.faults.active and call.record.fault is None:
+        await _inject(operations)
     timestamp = await _commit(operations[0][0].call, writes, len(call.request.body))
     call.record.rows_returned = len(writes)
     properties = call.context.properties.cached(call.account)
@@ -189,6 +192,24 @@ def _prepare(call: Call, batch: BatchBody) -> Steps[list[_Operation]]:
         operations.append((validated, write))
         rows.add(write.row_key)
     return operations
+
+
+async def _inject(operations: Sequence[_Operation]) -> None:
+    """Let the parts suffer from faults, each as the operation that it is.
+
+    Raises:
+        WriteRejectedError: a rule rejects a part.
+    """
+    injection = FaultInjection(operations[0][0].call.context.faults, "table")
+    for index, (validated, write) in enumerate(operations):
+        call = validated.call
+        route = PARTS.find(call)
+        assert route is not None, "the part was validated"
+        addressed = Addressed(call.resource.table, f"{write.partition_key}/{write.row_key}")
+        try:
+            await injection.before(call, route, addressed, is_part=True)
+        except ServiceError as error:
+            raise WriteRejectedError(index, error) from None
 
 
 def _respond(operations: Sequence[_Operation], batch: BatchBody, timestamp: int) -> Steps[list[bytes]]:

@@ -12,6 +12,7 @@ from lazulite.engine.ordinal import ordinal
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
+from lazulite.service.fault_injection import page_entries
 from lazulite.service.routing import Keys, PreparedOperation
 from lazulite.table.call import Call, metered_table
 from lazulite.table.catalog import Table
@@ -202,7 +203,8 @@ async def query_entities(call: Call) -> Response:
     """Return a page of the entities that match."""
     parameters = call.parameters
     reject_unknown_options(parameters)
-    top = read_top(parameters)
+    asked = read_top(parameters)
+    top = page_entries(call, asked)
     wanted = call.format()
     writer = selecting_writer(call, wanted)
     start = read_entity_continuation(parameters)
@@ -217,6 +219,8 @@ async def query_entities(call: Call) -> Response:
     started = call.context.monotonic()
     read = partial(_read, call, table, tree)
     page = await (read(request) if call.context.gate is None else _read_range(call, table, request, read))
+    if asked and not top and within:
+        page.next = within[0].lower
     name = query_class(tree)
     headers = _headers(call, page, name, call.context.monotonic() - started)
     meter = call.context.meter

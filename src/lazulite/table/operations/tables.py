@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.service.fault_injection import page_entries
 from lazulite.service.responses import XML_TYPE
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 from lazulite.table.call import Call
@@ -83,7 +84,8 @@ async def query_tables(call: Call) -> Response:
     """Return a page of the account's tables, in the order of their lower-case names."""
     parameters = call.parameters
     reject_unknown_options(parameters)
-    top = read_top(parameters)
+    asked = read_top(parameters)
+    top = page_entries(call, asked)
     wanted = call.format()
     text = parameters.get("$filter", "")
     matches = compile_predicate(parse(text), _reader) if text.strip() else _every
@@ -93,7 +95,7 @@ async def query_tables(call: Call) -> Response:
     scanned = 0
     async for table in call.context.catalog.list(call.account, start):
         if call.context.monotonic() > call.deadline or not top:
-            following = table.name if top else ""
+            following = table.name if asked else ""
             break
         scanned += 1
         if matches(table):

@@ -1,0 +1,143 @@
+"""The faults of a process: its rules, and the commands that change them.
+
+The process that has the store has the rules and counts. A worker asks it about each request while there are rules. That
+there are some is invalidated as a cached row is: no worker misses a change (`engine.remote.server`).
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+
+from lazulite.app.registry import OPERATIONS
+from lazulite.app.stores import Store
+from lazulite.control.channel import Channel
+from lazulite.control.command import ControlError, Json, NoArguments, single
+from lazulite.engine.contract import Clock, Engine
+from lazulite.engine.frozen import FrozenEngine
+from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.faults.commands import (
+    ADD_FAULTS,
+    CLEAR_FAULTS,
+    LIST_FAULTS,
+    REMOVE_FAULT,
+    RuleArguments,
+    RulesArguments,
+)
+from lazulite.faults.remote import SPACE, RemoteFaults
+from lazulite.faults.rules import FaultRules, FaultSource
+from lazulite.faults.rules_file import parse_rules, source_of
+from lazulite.protocol.fault import Effect
+from lazulite.settings.config import ConfigError, Settings
+
+
+async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> FaultRules | RemoteFaults:
+    """Return the faults of a process that serves, and have commands change them if they are its own.
+
+    Args:
+        settings: of the process.
+        store: of the process.
+        for_test: whether a test may add every rule at any time.
+
+    Raises:
+        ConfigError: see `RuleCommands.open`.
+    """
+    if store.primary is not None:
+        return RemoteFaults(store.primary)
+    rules = FaultRules(may_change_clock=for_test or settings.faults is not None)
+    await RuleCommands(rules, store.engine).open(settings, store.channel)
+    return rules
+
+
+def clock_of(faults: FaultSource, service: str, right: Clock) -> Clock:
+    """Return the clock of a service: one that rules can change, if this process has rules."""
+    return faults.clock(service, right) if isinstance(faults, FaultRules) and faults.may_change_clock else right
+
+
+def with_faults(
+    caches: Mapping[int, Sequence[CacheInvalidation]], faults: FaultSource
+) -> Mapping[int, Sequence[CacheInvalidation]]:
+    """Return the caches of a process, with that of the rules in a worker."""
+    return {**caches, SPACE: [faults]} if isinstance(faults, RemoteFaults) else caches
+
+
+class RuleCommands:
+    """The commands that list and change the rules of this process.
+
+    Args:
+        rules: of this process.
+        engine: of the process, if it alone serves from it; None: workers do.
+        changed: returns when all processes know of a change.
+    """
+
+    def __init__(
+        self, rules: FaultRules, engine: Engine | None = None, changed: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._rules = rules
+        self._engine = engine if isinstance(engine, RocksEngine) else None
+        self._announce = changed
+        self._frozen: set[FrozenEngine] = set()
+
+    async def open(self, settings: Settings, channel: Channel) -> None:
+        """Add the rules that the settings name, and have a channel take the commands.
+
+        Raises:
+            ConfigError: the file cannot be read, has no rules of the schema, or this server cannot have one of them.
+        """
+        if settings.faults is not None:
+            try:
+                source, text = source_of(settings.faults)
+                await self._add(text, source)
+            except OSError as error:
+                raise ConfigError(f"--faults: cannot read {settings.faults}: {error.strerror}") from None
+            except ValueError as error:
+                raise ConfigError(f"--faults: {error}") from None
+        channel.register(LIST_FAULTS, self._list)
+        channel.register(ADD_FAULTS, lambda given: single(self._add_given(given)))
+        channel.register(REMOVE_FAULT, lambda given: single(self._remove(given)))
+        channel.register(CLEAR_FAULTS, lambda _: single(self._clear()))
+
+    async def _list(self, _: NoArguments) -> AsyncGenerator[Json, None]:
+        for item in self._rules.listed():
+            yield item
+
+    async def _add_given(self, given: RulesArguments) -> int:
+        try:
+            await self._add(given.text, given.source)
+        except ValueError as error:
+            raise ControlError("bad-rules", str(error)) from None
+        return len(self._rules)
+
+    async def _add(self, text: str, source: str) -> None:
+        """Add rules.
+
+        Raises:
+            RulesFileError, RulesError: there are none, or they cannot be added.
+        """
+        rules = parse_rules(text, OPERATIONS, source)
+        before = None
+        if self._engine is not None and any(rule.effect is Effect.STALE for rule in rules):
+            before = await FrozenEngine.of(self._engine)
+            self._frozen.add(before)
+        try:
+            self._rules.add(rules, before)
+        finally:
+            await self._changed()
+
+    async def _remove(self, given: RuleArguments) -> int:
+        if not self._rules.remove(given.name):
+            raise ControlError("no-rule", f"there is no rule {given.name[:64]!r}")
+        await self._changed()
+        return len(self._rules)
+
+    async def _clear(self) -> int:
+        count = self._rules.clear()
+        await self._changed()
+        return count
+
+    async def _changed(self) -> None:
+        """Release what no rule needs, and tell other processes."""
+        unused = self._frozen.difference(self._rules.engines_before)
+        self._frozen -= unused
+        for engine in unused:
+            await engine.close()
+        if self._announce is not None:
+            await self._announce()

@@ -1,0 +1,1 @@
+"""Faults on request: rules that say which requests suffer from what, and the decision about each request."""

@@ -1,0 +1,1 @@
+"""Rules of faults, and what they do to requests."""
