@@ -87,11 +87,12 @@ class Side:
 
     def __init__(self, metered: bool = False) -> None:
         self.engine = RocksEngine.open(None, system_clock)
+        self.meter = Meter(time.time) if metered else None
         dependencies = ServiceDependencies(
             engine=self.engine,
             accounts=AccountDirectory({}, None),
             contents=ContentMemory(),
-            meter=Meter(time.time) if metered else None,
+            meter=self.meter,
         )
         self._services: dict[str, Service] = {
             "table": TableService(dependencies),

@@ -182,7 +182,7 @@ def _log_flags(parser: ArgumentParser) -> None:
         metavar="PORT",
         help="serve Prometheus metrics at /metrics on this port; 0: any free port",
     )
-    flag("--meter", action="store_true", help="count the traffic of each table by key range, for lazulite heat")
+    flag("--meter", action="store_true", help="count the traffic of tables, queues and containers, for lazulite heat")
     flag(
         "--analytics-seconds",
         type=positive(float),

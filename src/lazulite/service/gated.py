@@ -9,6 +9,7 @@ from typing import Generic
 
 from lazulite.partitions.live import Charge, LivePartitions
 from lazulite.protocol.message import Request, Response
+from lazulite.service.metered import respond, size_of
 from lazulite.service.routing import CallT_contra, Keys, PreparedOperation, Route
 
 
@@ -42,9 +43,9 @@ class GatedOperation(PreparedOperation, Generic[CallT_contra]):
 
     async def _respond(self, request: Request, charge: Charge) -> Response:
         record = request.record
-        response = await self._gate.run(charge, record, partial(self._route.respond, self._call))
+        response = await self._gate.run(charge, record, partial(respond, self._route, self._call))
         more = max(0, record.rows_returned - 1) if charge.counts_rows else 0
-        self._gate.owe(charge, more, _size(response))
+        self._gate.owe(charge, more, size_of(response))
         return response
 
 
@@ -55,8 +56,4 @@ def settle(gate: LivePartitions, request: Request, response: Response) -> None:
         duration = f";dur={record.gate_seconds * 1000:.3f}" if record.gate_seconds else ""
         response.headers.append(("Server-Timing", f'gate;desc="{record.gate}"{duration}'))
     if record.account and not response.error_code:
-        gate.owe_bytes(record.account, _size(response))
-
-
-def _size(response: Response) -> int:
-    return len(response.body) if response.content is None else response.content.length
+        gate.owe_bytes(record.account, size_of(response))

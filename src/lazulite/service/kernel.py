@@ -37,6 +37,7 @@ from lazulite.service.common_fields import CommonFields
 from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
 from lazulite.service.fault_injection import FaultInjection, mark
 from lazulite.service.gated import GatedOperation, settle
+from lazulite.service.metered import prepared
 from lazulite.service.plans import CutRequest, Plan, PlanCache
 from lazulite.service.properties import CorsRule, ServiceProperties
 from lazulite.service.rejection import Rejection
@@ -290,7 +291,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             ServiceError: see `Route.prepare`.
         """
         if self._gate is None or route.charges:
-            return route.prepare(call)
+            return prepared(route, call)
         return GatedOperation(self._gate, route, call)
 
     async def _run(self, request: Request, plan: Plan, keys: Keys) -> Response:

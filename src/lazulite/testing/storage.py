@@ -226,7 +226,7 @@ def server(
         location: the directory of the store, as of `lazulite serve --location`; None keeps everything in memory.
         clock: returns the server's time, with a time zone; it is called in the server's thread. None for the
             machine's. Shared Key requests that are dated more than 15 minutes off are rejected, as ever.
-        meter: whether the traffic of tables is counted, as by `lazulite serve --meter`.
+        meter: whether the traffic of resources is counted, as by `lazulite serve --meter`.
         targets: as of `lazulite serve --targets`, such as `study-2010`; None: requests have no limits. With a `clock`,
             all times and rates are of it, and requests that would wait say so in `Server-Timing`, and do not wait.
         time_scale: as of `lazulite serve --time-scale`.
