@@ -1,6 +1,7 @@
 """Several processes on one store, in one clock that the test moves: one map, and one quota for each account."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -41,7 +42,7 @@ class World:
     async def start(self, name: str) -> None:
         """Start a process, in place of one of the same name that was killed."""
         maps = StoredMaps(self.engine, self.catalog.has, Rounds(self.engine, name), pytest.fail)
-        quota = SharedQuota(self.ledger, self.targets.burst_seconds)
+        quota = partial(SharedQuota, self.ledger)
         live = LivePartitions(self.targets, lambda: self.now, self._sleep, maps=maps, quota=quota)
         await live.start()
         self.processes[name] = live

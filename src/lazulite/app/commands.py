@@ -47,3 +47,33 @@ class KeySampleArguments:
 
 KEY_SAMPLE = Command("key-sample", KeySampleArguments)
 """Has one item: the `KeySample` of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetTargetsArguments:
+    """Which targets a server has from now on."""
+
+    name: str
+    """Of a preset, or `off`; of a file, what it is called."""
+    document: str | None = None
+    """The text of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsArguments:
+    """What `PARTITIONS` is asked about."""
+
+    name: str
+    """Of the table."""
+    account: str = ""
+    """Empty: the only one."""
+
+
+TARGETS = Command("targets", NoArguments)
+"""Has one item: the targets, by the names of their fields, and the time scale. The name of no targets is `off`."""
+
+SET_TARGETS = Command("targets-set", SetTargetsArguments)
+"""Has the item of `TARGETS` afterwards."""
+
+PARTITIONS = Command("partitions", PartitionsArguments)
+"""Has the items of `app.partitions` for one table: a head, and one for each range."""

@@ -21,6 +21,7 @@ from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
 from lazulite.app.commands import KEY_SAMPLE, TRAFFIC
 from lazulite.app.faults import clock_of, with_faults
+from lazulite.app.partitions import LiveCommands, live_partitions
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
@@ -31,7 +32,6 @@ from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.write_check import WriteCheck
 from lazulite.faults.remote import RemoteFaults
 from lazulite.faults.rules import NO_FAULTS, FaultSource
-from lazulite.partitions.live import Charge, LivePartitions
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock, unix_seconds
 from lazulite.protocol.errors import ServiceError, TlsOnPlainPortError
@@ -53,9 +53,8 @@ from lazulite.service.routing import QueryLimits
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
 from lazulite.settings.bearer import BearerSettings
 from lazulite.settings.config import ConfigError, Settings
-from lazulite.settings.partitions import PartitionSettings
 from lazulite.table.service import TableService
-from lazulite.traffic.meter import Meter, Resource
+from lazulite.traffic.meter import Meter
 
 LINES_MAX = 16
 _SDK = re.compile(r"azsdk-[\w.-]*?(blob|queue|table)", re.IGNORECASE)
@@ -236,9 +235,11 @@ async def open_services(  # noqa: PLR0913 - most have a default
     check = WriteCheck(store.engine.check_writable, store.check_seconds)
     seconds = time.time if clock is system_clock else lambda: unix_seconds(clock())
     meter = Meter(seconds) if settings.meter else None
-    partitions = None if settings.partitions is None else _partitions(settings.partitions, clock, seconds, meter)
+    asked = settings.partitions
+    partitions = None if asked is None else live_partitions(asked, store, clock, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
+    LiveCommands(partitions, asked, store).register(store.channel)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
         fetch_source = SourceFetcher(settings.copy_source_hosts).fetch if settings.copy_source_hosts else None
@@ -260,7 +261,8 @@ async def open_services(  # noqa: PLR0913 - most have a default
             data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
             data.register(store.channel)
         if partitions is not None:
-            await partitions.start()
+            with suppress(EngineUnavailableError):  # A part of the database is away. It follows the maps later.
+                await partitions.start()
         if buffer is not None:
             dependencies = _dependencies(settings, Addressing(), store, scheduler, clock, None, None)
             await stack.enter_async_context(analytics(settings, store, buffer, made.get(BLOB), dependencies))
@@ -273,24 +275,6 @@ async def open_services(  # noqa: PLR0913 - most have a default
             website = blobs.website(Addressing(settings.host_suffixes_of(WEB)))
             served[WEB] = _behind_middleware(settings, WEB, store, website, check)
         yield served
-
-
-def _partitions(
-    settings: PartitionSettings, clock: Clock, seconds: Callable[[], float], meter: Meter | None
-) -> LivePartitions:
-    """Return live partitions, whose refusals the meter counts. By the clock of a test, no request waits."""
-
-    def note_refusal(charge: Charge) -> None:
-        if meter is not None:
-            resource = Resource(charge.account, charge.service, charge.resource)
-            meter.note(resource, charge.partition or charge.start, (0, 0, 0, charge.size, 0, 1, 1))
-
-    sleep = asyncio.sleep if clock is system_clock else _pass_by
-    return LivePartitions(settings.targets, seconds, sleep, time_scale=settings.time_scale, note_refusal=note_refusal)
-
-
-async def _pass_by(_: float) -> None:
-    """Wait for no time."""
 
 
 async def _start(service: StartableService, store: Store, scheduler: FairScheduler, stack: AsyncExitStack) -> None:

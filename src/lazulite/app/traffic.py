@@ -36,7 +36,7 @@ def traffic_of(
     """
 
     async def traffic(asked: TrafficArguments) -> AsyncGenerator[Json, None]:
-        account = _account(directory, asked.account)
+        account = account_of(directory, asked.account)
         if workers is not None:
             found = await _of_workers(workers, TrafficArguments(asked.name, account, asked.service))
             weight = 1.0
@@ -58,7 +58,7 @@ def key_sample_of(engine: Engine, directory: AccountDirectory) -> Handler[KeySam
     tables = Catalog(engine)
 
     async def sampled(asked: KeySampleArguments) -> Json:
-        account = _account(directory, asked.account)
+        account = account_of(directory, asked.account)
         table = await tables.read(account, asked.name)
         if table is None:
             raise ControlError("no-table", f"there is no table {asked.name} of account {account}")
@@ -97,7 +97,7 @@ async def _of_workers(workers: Workers, asked: TrafficArguments) -> ResourceTraf
     return total
 
 
-def _account(directory: AccountDirectory, name: str) -> str:
+def account_of(directory: AccountDirectory, name: str) -> str:
     """Return the account that is asked about.
 
     Raises:

@@ -21,6 +21,7 @@ from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
 from lazulite.app.commands import KEY_SAMPLE, STATUS, TRAFFIC
 from lazulite.app.faults import RuleCommands
+from lazulite.app.partitions import PrimaryCommands
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
 from lazulite.app.services import certificate_of, maintenance, take_over, tune_garbage_collector
@@ -36,6 +37,7 @@ from lazulite.engine.rocksdb.flush_stats import FlushObserver
 from lazulite.engine.write_check import WriteCheck
 from lazulite.faults.remote import KEY, SPACE, fault_procedures
 from lazulite.faults.rules import FaultRules
+from lazulite.partitions.ledger import LEDGER, MemoryLedger
 from lazulite.server import lifecycle
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.server import Ports
@@ -78,7 +80,7 @@ async def _serve_by_workers(
             tune_garbage_collector()
             workers = WorkerSupervisor(
                 partial(worker.command, lock, None if log is None else log.descriptor),
-                pickle.dumps(replace(settings, control_socket=None)),
+                _sent(settings),
                 count=settings.workers,
                 addresses={names: Address(*settings.address(names[0])) for names in settings.servers},
                 limits=settings.limits,
@@ -91,6 +93,10 @@ async def _serve_by_workers(
             store.channel.register(STATUS, status_of("primary", dict, workers.connects))
             store.channel.register(TRAFFIC, traffic_of(None, store.directory, time.time, workers.connects))
             store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
+            commands = PrimaryCommands(
+                settings, store.directory, workers.connects, lambda changed: workers.use(_sent(changed))
+            )
+            commands.register(store.channel)
             metrics_port = None if page is None else page.port
 
             def on_ready(ports: Mapping[tuple[str, ...], Ports]) -> None:
@@ -100,6 +106,11 @@ async def _serve_by_workers(
     finally:
         for descriptor in shared:
             os.close(descriptor)
+
+
+def _sent(settings: Settings) -> bytes:
+    """Return the settings of a worker, as they are sent to it."""
+    return pickle.dumps(replace(settings, control_socket=None))
 
 
 def _new_change_log(settings: Settings) -> ChangeLog | None:
@@ -177,7 +188,9 @@ async def _procedures(
     settings: Settings, store: Store, scheduler: FairScheduler
 ) -> AsyncIterator[Mapping[str, Procedure]]:
     """Yield what workers call; do the work of the services that is due without a request meanwhile."""
-    procedures = {} if store.contents is None else dict(content_procedures(store.contents))
+    procedures = dict(LEDGER.procedures(MemoryLedger()))
+    if store.contents is not None:
+        procedures |= content_procedures(store.contents)
     schedule = scheduler.schedule_in_background
     async with AsyncExitStack() as stack:
         for service in SERVICES:

@@ -130,6 +130,20 @@ examples:
   lazulite heat Orders --account orders --findings
 """
 
+TARGETS_EXAMPLES = """\
+examples:
+  lazulite serve --targets off
+  lazulite targets set study-2010
+  lazulite targets
+"""
+
+PARTITIONS_EXAMPLES = """\
+examples:
+  lazulite serve --targets current
+  lazulite partitions Orders
+  lazulite partitions Orders --account orders --json
+"""
+
 LOGS_EXAMPLES = """\
 The blobs of $logs are read over HTTP. Exit codes: 0 done, 1 rejected, not reached
 or a line could not be read, 2 wrong flags.

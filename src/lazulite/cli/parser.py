@@ -35,10 +35,12 @@ from lazulite.cli.help_texts import (
     FAULTS_EXAMPLES,
     HEAT_EXAMPLES,
     LOGS_EXAMPLES,
+    PARTITIONS_EXAMPLES,
     QUEUE_EXAMPLES,
     SAS_EXAMPLES,
     SERVE_EXAMPLES,
     TABLE_EXAMPLES,
+    TARGETS_EXAMPLES,
 )
 from lazulite.settings.addresses import SECONDARY_FORMS
 
@@ -165,6 +167,8 @@ def build_parser() -> Parser:
     _add_upgrade(commands)
     _add_status(commands)
     _add_heat(commands)
+    _add_targets(commands)
+    _add_partitions(commands)
     _add_logs(commands)
     _add_faults(commands)
     return parser
@@ -393,6 +397,27 @@ def _add_heat(commands: Commands) -> None:
     _location_flag(parser)
     text = "socket of a server; repeatable, for all servers of a database (that of the location)"
     parser.add_argument("--control-socket", type=Path, action="append", metavar="PATH", help=text)
+
+
+def _add_targets(commands: Commands) -> None:
+    text = "show or change the scalability targets of a server with --targets"
+    parser = _command(commands, "targets", "targets", text, TARGETS_EXAMPLES)
+    parser.add_argument(
+        "action", nargs="?", choices=("set",), metavar="set", help="have other targets until the server stops"
+    )
+    text = "current, study-2010, study-2010-strict, a FILE.toml, or off for no limits"
+    parser.add_argument("name", nargs="?", metavar="NAME", help=text)
+    parser.add_argument("--json", action="store_true", help="print an object of JSON")
+    _control_flags(parser)
+
+
+def _add_partitions(commands: Commands) -> None:
+    text = "show the ranges of a table and where they are, of a server with --targets"
+    parser = _command(commands, "partitions", "partitions", text, PARTITIONS_EXAMPLES)
+    parser.add_argument("table", metavar="NAME", help="table name")
+    parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for the table and each range")
+    _control_flags(parser)
 
 
 def _add_logs(commands: Commands) -> None:

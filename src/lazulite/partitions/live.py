@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from lazulite.engine.contract import EngineError
 from lazulite.partitions.balancer import Balancer, Event
-from lazulite.partitions.gate import PASS, AccountQuota, Decision, Gate, Limit, Subject
+from lazulite.partitions.gate import PASS, AccountQuota, Decision, Gate, Limit, ProcessQuota, Subject
 from lazulite.partitions.load import RangeLoad, loads_of
 from lazulite.partitions.map_store import Maps, MapStore, ProcessMaps, TableLoads
 from lazulite.partitions.ranges import Range, RangeMap, TableKey
@@ -71,6 +71,8 @@ class RangeState(NamedTuple):
     """The requests that were refused since the range was made, by this process."""
     delayed: int
     """The requests that waited, likewise."""
+    moving_seconds: float
+    """How long its requests are still refused because it moves."""
 
 
 class LivePartitions:
@@ -82,7 +84,7 @@ class LivePartitions:
         time_scale: divides the times of the balancer, and no rate.
         seed: of what is left to chance.
         maps: keeps the maps.
-        quota: of the accounts; None: this process has them for itself.
+        quota: makes the quota of the accounts, given how many seconds of unused rate a burst may use.
         sleep: waits for some seconds; with a clock that a test moves, it does not.
         note_refusal: called with what each refused request would have been charged for.
 
@@ -100,7 +102,7 @@ class LivePartitions:
         time_scale: float = 1,
         seed: int = 0,
         maps: MapStore | None = None,
-        quota: AccountQuota | None = None,
+        quota: Callable[[float], AccountQuota] = ProcessQuota,
         note_refusal: Callable[[Charge], None] = lambda _: None,
     ) -> None:
         self._clock = clock
@@ -123,13 +125,18 @@ class LivePartitions:
         self.use(targets)
 
     def use(self, targets: Targets | None) -> None:
-        """Have other targets from now on. Maps stay; all buckets are full."""
+        """Have other targets from now on. Maps stay; all buckets of this process are full."""
         self.targets = targets
-        self._gate = None if targets is None else Gate(targets, self._seed, self._quota)
+        self._gate = None if targets is None else Gate(targets, self._seed, self._quota(targets.burst_seconds))
         self._balancer = Balancer(targets or STUDY_2010, self._time_scale)
         self._last_round = self._last_turn = self._clock()
 
     # The map.
+
+    @property
+    def servers(self) -> int:
+        """The number of virtual servers."""
+        return self._balancer.targets.balancing.servers
 
     @property
     def maps(self) -> Maps:
@@ -148,9 +155,9 @@ class LivePartitions:
 
     def states(self, table: TableKey) -> list[RangeState]:
         """Return the ranges of a table, in the order of their keys."""
-        loads, rates = self._loads.get(table, {}), self._rates.get(table, {})
+        loads, rates, now = self._loads.get(table, {}), self._rates.get(table, {}), self._clock()
         return [
-            RangeState(each, rates.get(each.start, 0), load.refused, load.delayed)
+            RangeState(each, rates.get(each.start, 0), load.refused, load.delayed, self._moving_seconds(each, now))
             for each in self.map_of(table).ranges
             for load in [loads.get(each.start, RangeLoad())]
         ]
@@ -292,9 +299,14 @@ class LivePartitions:
         if charge.space is None:
             return Subject(account, keys, rate, bytes_rate=None if keys is None else bytes_rate)
         found = self.map_of(charge.table).find(partition or charge.start)
-        # A move that ends later than one that begins now is of a clock that was set back since.
-        is_moving = 0 < found.moving_until - now <= self._balancer.move_seconds
+        is_moving = self._moving_seconds(found, now) > 0
         return Subject(account, keys, rate, found.server % targets.balancing.servers, is_moving)
+
+    def _moving_seconds(self, found: Range, now: float) -> float:
+        """Return how long the move of a range takes; 0: it does not move."""
+        left = found.moving_until - now
+        # A move that ends later than one that begins now is of a clock that was set back since.
+        return left if 0 < left <= self._balancer.move_seconds else 0
 
     def _load(self, charge: Charge) -> RangeLoad | None:
         """Return the load of the range that a request is about."""

@@ -154,16 +154,24 @@ def targets_from(text: str) -> Targets:
     if path.suffix != ".toml":
         raise TargetsError(f"no targets {text!r}; there are {', '.join(PRESETS)}, and files that end in .toml")
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return targets_of(path.read_text(encoding="utf-8"), path.stem)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise TargetsError(f"cannot read {text}: {reason}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise TargetsError(f"{text}: {error}") from error
-    try:
-        return _parse(document, path.stem)
     except TargetsError as error:
         raise TargetsError(f"{text}: {error}") from error
+
+
+def targets_of(document: str, name: str) -> Targets:
+    """Return the targets of the text of a file.
+
+    Raises:
+        TargetsError: the text is invalid.
+    """
+    try:
+        return _parse(tomllib.loads(document), name)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TargetsError(str(error)) from error
 
 
 def _parse(document: Mapping[str, object], name: str) -> Targets:

@@ -100,7 +100,7 @@ class WorkerSupervisor(Generic[T]):
     ) -> None:
         self.limits = limits
         self._command = command
-        self._settings = len(settings).to_bytes(8, "big") + settings
+        self._settings = _counted(settings)
         self._count = count
         self._addresses = addresses
         self._attach = attach
@@ -145,6 +145,13 @@ class WorkerSupervisor(Generic[T]):
         ready = [asyncio.get_running_loop().create_future() for _ in range(self._count)]
         self._keepers = [asyncio.create_task(self._keep(number, ready[number])) for number in range(self._count)]
         await asyncio.gather(*ready)
+
+    def use(self, settings: bytes) -> None:
+        """Have all processes that start from now on get other settings. A command tells the running ones.
+
+        A process that is starting misses both: it ends when it is ready, and another one replaces it.
+        """
+        self._settings = _counted(settings)
 
     def reload(self) -> None:
         """Have each worker reload the certificate."""
@@ -196,7 +203,9 @@ class WorkerSupervisor(Generic[T]):
 
     async def _live(self, number: int, ready: "asyncio.Future[None]") -> tuple[bool, int | None]:
         """Run one process to its end; return whether it ever accepted requests, and its exit code."""
+        settings = self._settings
         process, passage = await self._begin(number)
+        _send(process, settings)
         self._processes[number] = process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -208,8 +217,11 @@ class WorkerSupervisor(Generic[T]):
         if accepts:
             if not ready.done():
                 ready.set_result(None)
-            self._passages[number] = passage
-            await self._listen(number, process, process.stdout)
+            if settings is self._settings:
+                self._passages[number] = passage
+                await self._listen(number, process, process.stdout)
+            else:
+                _kill(process)
         code = await process.wait()
         del self._processes[number]
         self._passages.pop(number, None)
@@ -242,8 +254,11 @@ class WorkerSupervisor(Generic[T]):
                 *command, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES_MAX, pass_fds=inherited
             )
         await self._attach(ours, lambda: _kill(process))
-        _send(process, self._settings)
         return process, passage
+
+
+def _counted(settings: bytes) -> bytes:
+    return len(settings).to_bytes(8, "big") + settings
 
 
 def _send(process: Process, data: bytes) -> None:

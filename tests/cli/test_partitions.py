@@ -1,0 +1,179 @@
+"""`lazulite targets` and `lazulite partitions`, with workers and without."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableClient, TableServiceClient
+
+from lazulite.app.commands import PARTITIONS, SET_TARGETS, TARGETS, PartitionsArguments, SetTargetsArguments
+from lazulite.control.command import ControlError, NoArguments
+from lazulite.testing import server as storage_server
+
+from .test_control import status
+from .test_serve import lazulite, rejected, serving
+from .test_serve_workers import BOTH
+
+
+def insert(table: TableClient, partition: str, rows: Sequence[object]) -> None:
+    table.submit_transaction([("upsert", {"PartitionKey": partition, "RowKey": str(row)}) for row in rows])
+
+
+def test_targets_are_shown_and_set(tmp_path: Path) -> None:
+    location = tmp_path / "data"
+    here = ("-l", str(location))
+    with storage_server(location, targets="off") as storage:
+        assert lazulite("targets", *here).stdout == "targets: off\ntime_scale: 1\n"
+        shown = lazulite("targets", "set", "study-2010", *here).stdout
+        assert "targets: study-2010\npartition: 500 per second, enforced: 2,500\n" in shown
+        assert "decide_after_seconds: 300\n" in shown
+        file = tmp_path / "mine.toml"
+        file.write_text('base = "study-2010-strict"\npartition = 20\n[balancing]\nservers = 3\n')
+        found = json.loads(lazulite("targets", "set", str(file), "--json", *here).stdout)
+        assert (found["name"], found["partition"], found["balancing"]["servers"]) == (
+            "mine",
+            {"target": 20, "cap": 20},
+            3,
+        )
+        assert json.loads(lazulite("targets", "--json", *here).stdout) == found
+        with TableServiceClient.from_connection_string(storage.connection_string, retry_total=0) as service:
+            table = service.create_table("Orders")
+            insert(table, "p", range(20))
+            with pytest.raises(HttpResponseError):
+                insert(table, "p", range(20))
+            lazulite("targets", "set", "off", *here)
+            insert(table, "p", range(20))
+        assert storage.control.ask(TARGETS, NoArguments()) == {"name": "off", "time_scale": 1}
+
+
+def test_a_table_is_shown_with_what_moves(tmp_path: Path) -> None:
+    """A table is loaded in the clock of a test until its range splits, and read while a half moves."""
+    now = datetime.now(UTC)
+    file = tmp_path / "small.toml"
+    file.write_text("server_cap = 40\ntimeout_share = 0\n")
+    with (
+        storage_server(clock=lambda: now, targets=str(file)) as storage,
+        TableServiceClient.from_connection_string(storage.connection_string, retry_total=0) as service,
+    ):
+        table = service.create_table("Orders")
+
+        def shown() -> list[Any]:
+            return list(storage.control.stream(PARTITIONS, PartitionsArguments("orders")))
+
+        head, only = shown()
+        assert head == {
+            "table": "Orders",
+            "account": "devstoreaccount1",
+            "targets": "small",
+            "servers": 4,
+            "version": 0,
+        }
+        assert (only["start"], only["end"], only["rate"]) == ("", None, 0)
+        second = 0
+        with suppress(HttpResponseError):
+            for second in range(400):
+                now += timedelta(seconds=1)
+                insert(table, f"{second * 7 % 100:02}", range(30))
+        assert 300 <= second < 400, "a half is refused once it moves"
+        _, lower, upper = shown()
+        assert lower["end"] == upper["start"] != ""
+        assert (lower["moving_seconds"], 0 < upper["moving_seconds"] <= 15) == (0, True)
+        assert upper["server"] != lower["server"]
+        assert lower["rate"] > 0
+        assert (lower["refused"], upper["refused"]) == (0, 1)
+
+
+def test_what_a_server_lacks_is_said(tmp_path: Path) -> None:
+    with storage_server(tmp_path):
+        here = ("-l", str(tmp_path))
+        for command in (("targets",), ("targets", "set", "current"), ("partitions", "Orders")):
+            assert "start it with --targets" in rejected(1, *command, *here)
+    with storage_server(targets="current") as storage:
+        with pytest.raises(ControlError, match="account devstoreaccount1 has no table Orders"):
+            list(storage.control.stream(PARTITIONS, PartitionsArguments("Orders")))
+        with pytest.raises(ControlError, match="there is no account other"):
+            list(storage.control.stream(PARTITIONS, PartitionsArguments("Orders", "other")))
+        for asked in (
+            SetTargetsArguments("none"),
+            SetTargetsArguments("/etc/passwd"),
+            SetTargetsArguments("x", "partition = 0"),
+            SetTargetsArguments("x", "= ="),
+            SetTargetsArguments("x", "a = " + "[" * 10_000),
+        ):
+            with pytest.raises(ControlError) as caught:
+                storage.control.ask(SET_TARGETS, asked)
+            assert caught.value.code == "bad-request"
+        described: Any = storage.control.ask(TARGETS, NoArguments())
+        assert described["name"] == "current"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("targets", "set"), "needs a NAME"),
+        (("targets", "set", "nothing"), "no targets 'nothing'"),
+        (("targets", "set", "missing.toml"), "cannot read missing.toml"),
+        (("targets", "get"), "set: 'get' is not one of set"),
+    ],
+)
+def test_wrong_flags(arguments: tuple[str, ...], message: str) -> None:
+    assert message in rejected(2, *arguments)
+
+
+def load(table: TableClient, stop: threading.Event) -> None:
+    """Write to many partitions until the event, whatever is refused."""
+    while not stop.is_set():
+        for number in range(20):
+            with suppress(HttpResponseError):
+                insert(table, f"{number:02}", range(10))
+
+
+def shown_ranges(*flags: str) -> list[Any]:
+    head, *ranges = map(json.loads, lazulite("partitions", "orders", "--json", *flags).stdout.splitlines())
+    assert head["targets"] == "small"
+    return ranges
+
+
+def test_workers_have_the_same_targets_and_one_map(tmp_path: Path) -> None:
+    """A worker that is killed is replaced by one that has the targets, and the map, of the others."""
+    here = ("-l", str(tmp_path / "data"))
+    with serving(tmp_path / "data", *BOTH, "--silent", "--targets", "off", "--time-scale", "60") as server:
+        assert lazulite("targets", *here).stdout == "targets: off\ntime_scale: 60\n"
+        file = tmp_path / "small.toml"
+        file.write_text(
+            "server_cap = 1000\npartition = 1000000\ntimeout_share = 0\n"
+            "[balancing]\nsplit_share = 0.02\nmerge_share = 0.001\ndecide_after_seconds = 30\n"
+        )
+        assert lazulite("targets", "set", str(file), *here).stdout.startswith("targets: small\n")
+        stop = threading.Event()
+        with (
+            TableServiceClient.from_connection_string(server.lines[1], retry_total=0) as service,
+            ThreadPoolExecutor(1) as thread,
+        ):
+            table = service.create_table("Orders")
+            thread.submit(load, table, stop)
+            try:
+                found = (shown_ranges(*here) for _ in range(300))
+                ranges = next(ranges for ranges in found if len(ranges) > 1)
+            finally:
+                stop.set()
+        starts = {each["start"] for each in ranges}
+        (_, victim, _) = status(*here)
+        os.kill(victim["pid"], signal.SIGKILL)
+        while victim["pid"] in (pids := [each.get("pid") for each in status(*here)]) or len(pids) < 3:
+            pass  # Until its successor accepts requests.
+        assert starts <= {each["start"] for each in shown_ranges(*here)}
+        assert lazulite("partitions", "Orders", *here).stdout.startswith("Orders: ")
+        assert "has no table Other" in rejected(1, "partitions", "Other", *here)
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+        server.process.communicate()
