@@ -15,7 +15,7 @@ from lazulite.table.model.entity import EncodedEntity, encode_entity
 from lazulite.table.model.row import encode_keys
 from lazulite.table.names import check_new_key
 from lazulite.table.payload.json_fast_path import encode_plain
-from lazulite.table.payload.json_pattern import JsonPattern, pattern_of
+from lazulite.table.payload.json_pattern import JsonPattern, MatchedEntity, pattern_of
 from lazulite.table.payload.json_reader import read_entity, read_members
 
 _BODIES_PER_SHAPE = 20
@@ -131,8 +131,8 @@ def _body(rnd: random.Random, shape: _Shape) -> bytes:
     return text.encode()
 
 
-def general(body: bytes, by_name: bool) -> EncodedEntity | str:
-    """Return what a body means by the general path, with its keys if they are valid ones, or its rejection."""
+def general(body: bytes, by_name: bool) -> MatchedEntity | EncodedEntity | str:
+    """Return what a body means by the general path: as a pattern does if its keys are valid; or its rejection."""
     try:
         entity = encode_entity(finish(read_entity(body)), by_name)
     except ServiceError as error:
@@ -143,7 +143,7 @@ def general(body: bytes, by_name: bool) -> EncodedEntity | str:
             check_new_key(name, key)
     except ServiceError:
         return entity
-    return entity._replace(keys=encode_keys(*keys))
+    return *keys, encode_keys(*keys), entity.members
 
 
 def pattern_like(body: bytes) -> JsonPattern | None:

@@ -48,7 +48,7 @@ class ValidatedHeads:
         found = self._by_head.get(head)
         if found is None:
             found = self._by_head[head] = _ValidatedHead(self._call, head)
-        return found.of(part.values) if part.values else found.own
+        return found.of(part.values) if part.values and found.varies else found.own
 
 
 class _ValidatedHead:
@@ -60,12 +60,13 @@ class _ValidatedHead:
 
     Attributes:
         own: what it asks for.
+        varies: whether other parts with the same head ask for something else.
 
     Raises:
         ServiceError: 400, 403, 405 or 415.
     """
 
-    __slots__ = ("_condition_at", "_key_at", "own")
+    __slots__ = ("_condition_at", "_key_at", "own", "varies")
 
     def __init__(self, call: Call, head: Head) -> None:
         inner = inner_call(call, head)
@@ -79,6 +80,7 @@ class _ValidatedHead:
         names = head.names
         self._key_at = names.index(KEY) if KEY in names else None
         self._condition_at = names.index(IF_MATCH) if IF_MATCH in names else None
+        self.varies = self._key_at is not None or self._condition_at is not None
 
     def of(self, values: Sequence[bytes]) -> _Validated:
         """Return what a part asks for that shares the head, given its values.

@@ -170,7 +170,8 @@ def _sub_operations(operations: Sequence[_Operation], timestamp: int) -> list[Su
 def _prepare(call: Call, batch: BatchBody) -> Steps[list[_Operation]]:
     heads = ValidatedHeads(call)
     operations: list[_Operation] = []
-    rows: set[str] = set()
+    first: ValidatedWrite | None = None
+    partition_key, rows = "", set[str]()
     for index, part in enumerate(batch.parts):
         if index >= PARTS_MAX:
             # Recorded for 101 operations: the index in the message is 99.
@@ -185,7 +186,9 @@ def _prepare(call: Call, batch: BatchBody) -> Steps[list[_Operation]]:
                 write = yield from prepare(validated, part.body, keys, condition)
             elif not index % _USUAL_PARTS_OF_A_STEP:
                 yield
-            if operations:
+            if not operations:
+                first, partition_key = validated, write.partition_key
+            elif validated is not first or write.partition_key != partition_key or write.row_key in rows:
                 _check_membership(validated, write, *operations[0], rows)
         except ServiceError as error:
             raise WriteRejectedError(index, error) from None

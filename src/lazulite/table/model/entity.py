@@ -57,8 +57,6 @@ class EncodedEntity(NamedTuple):
     row_key: str | None
     members: str
     keys_are_strings: bool = True
-    keys: str = ""
-    """The keys as `row.encode_keys` encodes them, if they are known to be valid keys of a new entity."""
 
 
 def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Steps[Entity]:

@@ -8,7 +8,7 @@ Source: reference §9.
 
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from lazulite.engine.contract import UNKNOWN
 from lazulite.protocol.errors import ServiceError
@@ -153,18 +153,18 @@ def prepare_usual(validated: ValidatedWrite, body: bytes, keys: Keys, condition:
     entity = None if reader is None else reader.usual(validated.patterns, body, kind is not INSERT)
     if entity is None:
         return None
-    preference, stored_keys = None, entity.keys
+    partition_key, row_key, stored_keys, members = entity
+    preference = None
     if kind is INSERT:
         wanted, preference, _ = validated.insert_response()
         if wanted.check is not None and preference is not Preference.NO_CONTENT:
             return None
-        partition_key, row_key = keys = cast("tuple[str, str]", entity[:2])  # A pattern has both.
     else:
         partition_key, row_key = keys
         stored_keys = encode_keys(partition_key, row_key)
     if validated.limits_keys:
         validated.call.require_key(partition_key, row_key)
-    return EntityWrite(kind, partition_key, row_key, condition, stored_keys, entity.members, preference)
+    return EntityWrite(kind, partition_key, row_key, condition, stored_keys, members, preference)
 
 
 def prepare_now(validated: ValidatedWrite, body: bytes, keys: Keys, condition: str | None) -> EntityWrite | None:

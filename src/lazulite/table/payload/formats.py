@@ -20,7 +20,7 @@ from lazulite.table.model.row import Property
 from lazulite.table.payload import atom, json_reader, json_writer
 from lazulite.table.payload.atom import AtomEntityWriter, AtomTableWriter
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
-from lazulite.table.payload.json_pattern import TablePatterns
+from lazulite.table.payload.json_pattern import MatchedEntity, TablePatterns
 from lazulite.table.payload.json_writer import JsonEntityWriter, JsonTableWriter, MetadataLevel
 from lazulite.table.versions import ATOM_BEFORE, PREFER_SINCE, odata_version
 
@@ -67,7 +67,7 @@ class Format:
 class Reader:
     """A format of request bodies, which are read in steps."""
 
-    usual: Callable[[TablePatterns, bytes, bool], EncodedEntity | None]
+    usual: Callable[[TablePatterns, bytes, bool], MatchedEntity | None]
     """As `encoded`, in one short step; None if the body matches no pattern."""
     entity: Callable[[bytes], Steps[Entity]]
     encoded: Callable[[bytes, bool, TablePatterns], Steps[EncodedEntity]]

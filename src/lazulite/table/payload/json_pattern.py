@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from json.encoder import encode_basestring_ascii as quote
 from math import isfinite
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 from lazulite.protocol.lru_cache import LruCache
 from lazulite.table.model.edm import (
@@ -37,7 +37,6 @@ from lazulite.table.model.edm import (
     finite_literal,
     trimmed_instant,
 )
-from lazulite.table.model.entity import EncodedEntity
 from lazulite.table.names import KEY_MAX_UTF16
 from lazulite.table.payload.json_fast_path import Members, PropertySlot, shape_of
 
@@ -58,6 +57,11 @@ BODY_BYTES_MAX = 16 * 1024
 """Longer bodies are not matched."""
 
 
+MatchedEntity: TypeAlias = tuple[str, str, str, str]
+"""An entity of a body that matches: its keys, which are valid for a new entity; both as `row.encode_keys` encodes them;
+and its properties as `row.encode_properties` does."""
+
+
 class _Form(NamedTuple):
     """The values of one type that a pattern matches."""
 
@@ -69,8 +73,6 @@ class _Form(NamedTuple):
 
 _TEXT = _Form(r'"[^"]*+"')
 """Text of a plain body. A class of characters would be looked up for each one: that takes twice as long."""
-_SHORT_DOUBLE = 16
-"""Characters of a number that is its own literal, if Python writes it so (`finite_literal`)."""
 _KEY = _Form(rf'"[ !$-.0->@-\[\]-~]{{0,{KEY_MAX_UTF16}}}+"')
 """Text that `names.check_new_key` accepts."""
 _TRUTH = _Form("true|false")
@@ -79,9 +81,6 @@ _INTEGER = _Form("0|-?[1-9][0-9]{0,8}+|1[0-9]{9}")
 
 def _double(number: str) -> str:
     value = float(number)
-    text = repr(value)
-    if text == number and len(text) <= _SHORT_DOUBLE and "e" not in text:  # As most numbers are sent.
-        return text
     if not isfinite(value):
         raise ValueError("out of the range of a Double")
     return finite_literal(value)
@@ -141,7 +140,7 @@ class JsonPattern:
         self._by_name = by_name
         self.expression = expression
 
-    def encode(self, body: bytes, by_name: bool) -> EncodedEntity | None:
+    def encode(self, body: bytes, by_name: bool) -> MatchedEntity | None:
         """Encode an entity's properties as sent or by name. Return None if another path must do it."""
         if body.translate(None, _PLAIN):
             return None
@@ -163,7 +162,7 @@ class JsonPattern:
             return None
         partition_key, row_key = literals[:2]
         keys = f'"PartitionKey":{partition_key},"RowKey":{row_key}'
-        return EncodedEntity(partition_key[1:-1], row_key[1:-1], members, True, keys)
+        return partition_key[1:-1], row_key[1:-1], keys, members
 
 
 def pattern_of(body: bytes, members: Members) -> JsonPattern | None:
@@ -210,7 +209,7 @@ class TablePatterns:
     def __len__(self) -> int:
         return len(self._by_quotes)
 
-    def encode(self, body: bytes, by_name: bool) -> EncodedEntity | None:
+    def encode(self, body: bytes, by_name: bool) -> MatchedEntity | None:
         """Encode an entity's properties as sent or by name. Return None if no pattern matches the body."""
         pattern = self._by_quotes.get(body.count(b'"'))
         if pattern is None or len(body) > BODY_BYTES_MAX:

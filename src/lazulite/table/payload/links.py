@@ -13,7 +13,7 @@ _UNENCODED = "'()!*"
 
 def linked_key(text: str) -> str:
     """Return a key as it stands in an entity's address. It needs no escape in JSON."""
-    if _UNRESERVED.fullmatch(text) is not None:
+    if (text.isalnum() and text.isascii()) or _UNRESERVED.fullmatch(text) is not None:
         return text
     return quote(text.replace("'", "''"), safe=_UNENCODED)
 
