@@ -40,11 +40,15 @@ def usual_text(body: bytes, version: str) -> bytes | None:
         return None
     text = body[opening.end() : end]
     if marks := text.translate(None, _PLAIN):
-        escapes_count = sum([text.count(escape) for escape, _ in _ESCAPES])
-        if marks.translate(None, b"&>") or marks.count(b"&") > escapes_count or b"]]>" in text:
+        escapes_left = marks.count(b"&")
+        if len(marks) > escapes_left and (marks.translate(None, b"&>") or b"]]>" in text):
             return None
         for escape, character in _ESCAPES:
-            text = text.replace(escape, character)
+            if escapes_left:
+                length, text = len(text), text.replace(escape, character)
+                escapes_left -= (length - len(text)) // (len(escape) - 1)
+        if escapes_left:
+            return None
     return text if len(text) <= _most(version) else None
 
 
