@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,11 @@ from azure.data.tables import TableClient, TableServiceClient
 
 from lazulite.app.commands import PARTITIONS, SET_TARGETS, TARGETS, PartitionsArguments, SetTargetsArguments
 from lazulite.control.command import ControlError, NoArguments
+from lazulite.partitions.slices import SLICE_SECONDS
+from lazulite.testing import Storage
 from lazulite.testing import server as storage_server
+from tests.postgres.server import shared
+from tests.server_process import ServerProcess, running
 
 from .test_control import status
 from .test_serve import lazulite, rejected, serving
@@ -90,6 +96,87 @@ def test_a_table_is_shown_with_what_moves(tmp_path: Path) -> None:
         assert upper["server"] != lower["server"]
         assert lower["rate"] > 0
         assert (lower["refused"], upper["refused"]) == (0, 1)
+
+
+def test_a_map_is_kept_by_restarts_backups_and_copies(tmp_path: Path) -> None:
+    """The server stops in the middle of a move. A drop of the table removes the map."""
+    now = datetime.now(UTC)
+    file, location = tmp_path / "small.toml", tmp_path / "data"
+    file.write_text("server_cap = 40\ntimeout_share = 0\n")
+
+    def served(place: Path) -> AbstractContextManager[Storage]:
+        return storage_server(place, clock=lambda: now, targets=str(file))
+
+    def shown(storage: Storage) -> list[Any]:
+        _, *ranges = storage.control.stream(PARTITIONS, PartitionsArguments("orders"))
+        kept = ("start", "end", "server", "moving_seconds")
+        return [{name: each[name] for name in kept} for each in ranges if isinstance(each, dict)]
+
+    with served(location) as storage, tables(storage) as service:
+        table, second = service.create_table("Orders"), 0
+        with suppress(HttpResponseError):
+            for second in range(400):
+                now += timedelta(seconds=1)
+                insert(table, f"{second * 7 % 100:02}", range(30))
+        before = shown(storage)
+        assert len(before) == 2
+        assert before[1]["moving_seconds"] > 10
+    for command in (
+        ("backup", str(tmp_path / "backup"), "-l", str(location), "--verify"),
+        ("restore", str(tmp_path / "backup"), "-l", str(tmp_path / "restored")),
+        ("copy", "--silent", "--from", str(location), "--to", str(tmp_path / "copied")),
+    ):
+        done = lazulite(*command)
+        assert done.returncode == 0, done.stderr
+    for place in (location, tmp_path / "restored", tmp_path / "copied"):
+        with served(place) as storage, tables(storage) as service:
+            assert shown(storage) == before
+            table = service.get_table_client("Orders")
+            with pytest.raises(HttpResponseError):
+                insert(table, "99", [0])
+            insert(table, "00", [0])
+            service.delete_table("Orders")
+            service.create_table("Orders")
+            assert [each["start"] for each in shown(storage)] == [""]
+        checked = lazulite("check", "-l", str(place))
+        assert checked.returncode == 0, checked.stderr
+
+
+def tables(storage: Storage) -> TableServiceClient:
+    return TableServiceClient.from_connection_string(storage.connection_string, retry_total=0)
+
+
+def test_two_servers_on_a_database_enforce_one_target_of_an_account(tmp_path: Path) -> None:
+    """Each is asked for as much as both may take. What a machine does in that time is measured by its own clock."""
+    cap, batches, size = 100, 40, 10
+    file = tmp_path / "account.toml"
+    file.write_text(f"account = {cap}\ntimeout_share = 0\n")
+    flags = ("--silent", "--targets", str(file))
+    with (
+        shared().database() as dsn,
+        running("--engine", dsn, *flags) as one,
+        running("--engine", dsn, *flags) as other,
+        TableServiceClient.from_connection_string(one.lines[1].strip(), retry_total=20) as service,
+    ):
+        service.create_table("Orders")
+
+        def ask(server: ServerProcess) -> int:
+            text = re.sub(r":\d+/", f":{server.port}/", one.lines[1].strip())
+            passed = 0
+            with TableServiceClient.from_connection_string(text, retry_total=0) as client:
+                table = client.get_table_client("Orders")
+                for number in range(batches):
+                    with suppress(HttpResponseError):
+                        insert(table, f"{server.port}-{number}", range(size))
+                        passed += size
+            return passed
+
+        with ThreadPoolExecutor(2) as threads:
+            begun = time.monotonic()
+            passed = sum(threads.map(ask, (one, other)))
+            seconds = time.monotonic() - begun
+    error = 2 * cap * SLICE_SECONDS + 2 * size
+    assert size <= passed <= cap * (seconds + 1) + error
 
 
 def test_what_a_server_lacks_is_said(tmp_path: Path) -> None:

@@ -1,20 +1,24 @@
 """Several processes on one store, in one clock that the test moves: one map, and one quota for each account."""
 
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from lazulite.engine.contract import Engine
+from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.partitions.gate import Decision, Limit
-from lazulite.partitions.ledger import MemoryLedger
+from lazulite.partitions.ledger import Ledger, MemoryLedger, StoredLedger
 from lazulite.partitions.live import FOLLOWED_A_MOVE, Charge, LivePartitions
 from lazulite.partitions.ranges import RangeMap, TableKey
 from lazulite.partitions.rounds import Rounds
 from lazulite.partitions.slices import SLICE_SECONDS, SharedQuota
 from lazulite.partitions.stored_maps import StoredMaps, forget
 from lazulite.partitions.targets import Rate, Targets
+from lazulite.protocol.clock import system_clock
 from lazulite.table.catalog import Catalog
+from tests.engine.conftest import EngineFactory
 
 from .test_live import SMALL
 
@@ -24,13 +28,21 @@ pytestmark = pytest.mark.parametrize("engine_factory", ["remote-replica", "dicti
 
 
 class World:
-    """A store with a table, a clock, and processes by name."""
+    """A store with a table, a clock, and processes by name.
 
-    def __init__(self, engine: Engine, targets: Targets = SMALL) -> None:
+    Args:
+        engine: of the store. Processes of a database have engines of their own, and all others this one.
+        open_engine: opens another one on the same database; None: on others, the ledger is that of a primary.
+        targets: of all processes.
+    """
+
+    def __init__(self, engine: Engine, open_engine: Callable[[], Engine] | None, targets: Targets = SMALL) -> None:
         self.engine = engine
         self.targets = targets
         self.now = 1_000_000.0
-        self.ledger = MemoryLedger()
+        self.ledger: Ledger = MemoryLedger()
+        self._open_engine = open_engine
+        self.engines: list[Engine] = []
         self.catalog = Catalog(engine)
         self.table = TableKey("acct", "orders", 0)
         self.processes: dict[str, LivePartitions] = {}
@@ -41,8 +53,13 @@ class World:
 
     async def start(self, name: str) -> None:
         """Start a process, in place of one of the same name that was killed."""
-        maps = StoredMaps(self.engine, self.catalog.has, Rounds(self.engine, name), pytest.fail)
-        quota = partial(SharedQuota, self.ledger)
+        engine, ledger = self.engine, self.ledger
+        if self._open_engine is not None:
+            engine = self._open_engine()
+            self.engines.append(engine)
+            ledger = StoredLedger(engine)
+        maps = StoredMaps(engine, Catalog(engine).has, Rounds(engine, name), pytest.fail)
+        quota = partial(SharedQuota, ledger)
         live = LivePartitions(self.targets, lambda: self.now, self._sleep, maps=maps, quota=quota)
         await live.start()
         self.processes[name] = live
@@ -80,10 +97,13 @@ class World:
 
 
 @pytest.fixture(name="world")
-async def _world(engine: Engine) -> World:
-    world = World(engine)
+async def _world(engine: Engine, engine_factory: EngineFactory) -> AsyncIterator[World]:
+    is_database = isinstance(engine, PostgresEngine)
+    world = World(engine, partial(engine_factory.open, system_clock) if is_database else None)
     await world.create()
-    return world
+    yield world
+    for each in world.engines:
+        await each.close()
 
 
 async def test_all_processes_refuse_what_moves_and_no_longer(world: World) -> None:
@@ -175,11 +195,10 @@ async def test_late_requests_of_a_dropped_table_leave_no_map(world: World) -> No
     await forget(world.engine, "acct", world.table.space)
 
 
-async def test_processes_share_the_quota_of_an_account(engine: Engine) -> None:
+async def test_processes_share_the_quota_of_an_account(world: World) -> None:
     """Three processes, asked for three times what the account may do, in ten seconds."""
     cap = 1_000.0
-    world = World(engine, replace(SMALL, account=Rate(cap, cap), server_cap=1e9))
-    await world.create()
+    world.targets = replace(SMALL, account=Rate(cap, cap), server_cap=1e9)
     for name in ("one", "two", "three"):
         await world.start(name)
     begun, passed = world.now, 0.0
