@@ -12,7 +12,10 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 import lazulite.testing
+from lazulite.app.commands import TRAFFIC, TrafficArguments
 from lazulite.partitions.targets import TargetsError
+from lazulite.traffic.codec import decode
+from lazulite.traffic.counters import COUNTERS
 
 SMALL = """
 partition = 10
@@ -22,6 +25,7 @@ blob_bytes = 1000
 account = 100
 timeout_share = 0
 """
+REFUSED = COUNTERS.index("refused")
 TIMED_OUT = "timeout_share = 1\n"
 
 
@@ -58,6 +62,11 @@ def outcomes(count: int, ask: Callable[[], Any]) -> list[int]:
     return found
 
 
+def traffic(storage: lazulite.testing.Storage, table: str) -> list[float]:
+    """Return the counts of the meter."""
+    return decode(list(storage.control.stream(TRAFFIC, TrafficArguments(table)))).totals
+
+
 def test_tables(targets: str) -> None:
     clock = Clock()
     with (
@@ -78,6 +87,7 @@ def test_tables(targets: str) -> None:
         assert headers["Server-Timing"] == 'gate;desc="partition"'
         clock.pass_by(1)
         assert table.get_entity("p", "r") == entity
+        assert traffic(storage, "Orders")[REFUSED] == 3
         clock.pass_by(1)
         assert outcomes(12, lambda: list(table.query_entities("PartitionKey eq 'p'"))) == [0] * 10 + [503] * 2
 
@@ -124,14 +134,15 @@ def test_blobs_by_requests_and_bytes(targets: str) -> None:
 def test_a_time_out_of_a_write_may_have_been_made(tmp_path: Path) -> None:
     path = tmp_path / "timed_out.toml"
     path.write_text(SMALL.replace("timeout_share = 0\n", TIMED_OUT), encoding="utf-8")
+    clock = Clock()
     with (
-        lazulite.testing.server(targets=str(path), clock=Clock()) as storage,
+        lazulite.testing.server(targets=str(path), clock=clock) as storage,
         QueueServiceClient.from_connection_string(storage.connection_string, retry_total=0) as service,
     ):
         queue = service.create_queue("orders")
         assert outcomes(44, lambda: queue.send_message("x")) == [0] * 4 + [500] * 40
-        with lazulite.testing.server() as plain:
-            assert plain.queue_port != storage.queue_port
+        clock.pass_by(1)
+        assert 4 + 10 <= (queue.get_queue_properties().approximate_message_count or 0) <= 4 + 30
     with pytest.raises(TargetsError), lazulite.testing.server(targets="none"):
         raise AssertionError("there are no such targets")
 

@@ -102,6 +102,9 @@ async def test_an_account_is_refused_with_texts_of_its_own(engine: Engine) -> No
     narrow = World(engine, replace(NARROW, ingress_bytes=Rate(1_000, 1_000)))
     assert (await narrow.insert("r", "r", V="x" * 2_000)).status == 201
     assert outcome(await narrow.insert("s")) == (503, "Ingress is over the account limit.")
+    narrow.now += 10
+    assert (await narrow.batch("r", 5)).status == 202
+    assert outcome(await narrow.batch("s", 5)) == (503, "Ingress is over the account limit.")
 
 
 async def test_a_share_of_refusals_is_a_time_out_whose_write_may_have_been_made(engine: Engine) -> None:
