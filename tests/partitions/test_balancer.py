@@ -199,6 +199,11 @@ def test_samples_stand_for_costs() -> None:
     assert load.bytes_written == 7
     load.next_round()
     assert load.operations == 0
+    assert len(load.samples) == SAMPLES_MAX
+    load.next_round()
+    assert not load.samples
+    load.note("k" * 1_000, 1)
+    assert list(load.samples) == ["k" * 64]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def live_partitions(settings: PartitionSettings, store: Store, clock: Clock, met
     """
 
     def note_refusal(charge: Charge) -> None:
-        if meter is not None:
+        if meter is not None and charge.resource:
             resource = Resource(charge.account, charge.service, charge.resource)
             meter.note(resource, charge.partition or charge.start, (0, 0, 0, charge.size, 0, 1, 1))
 

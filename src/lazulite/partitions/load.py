@@ -1,8 +1,9 @@
 """The load of ranges: what each one took since the last round, and a sample of the keys that caused it.
 
-Invariants: the memory for one range is bounded, whatever its number of partitions. Samples are taken at equal distances
-of cost, so the same requests give the same samples. The distance follows the load of the round before: the samples of a
-round come from all of it, and a batch of many entities does not fill them alone.
+Invariants: the memory for one range is bounded, whatever its partitions, and a range at rest has no samples. Of a
+longer key, the first `KEY_CHARACTERS_MAX` characters are kept, at which a range can be split, too. Samples are taken at
+equal distances of cost, so the same requests give the same samples. The distance follows the load of the round before:
+the samples of a round come from all of it, and a batch of many entities does not fill them alone.
 """
 
 from collections import deque
@@ -14,6 +15,7 @@ from lazulite.partitions.ranges import RangeMap
 
 SAMPLES_MAX = 128
 """The keys that are kept of one range."""
+KEY_CHARACTERS_MAX = 64
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class RangeLoad:
         self._unsampled += cost
         if self._unsampled >= self.distance:
             count, self._unsampled = divmod(self._unsampled, self.distance)
-            self.samples.extend([partition] * min(int(count), SAMPLES_MAX))
+            self.samples.extend([partition[:KEY_CHARACTERS_MAX]] * min(int(count), SAMPLES_MAX))
 
     def add(self, other: "RangeLoad") -> None:
         """Add the load that another process counted."""
@@ -57,7 +59,9 @@ class RangeLoad:
         self.samples.extend(other.samples)
 
     def next_round(self) -> None:
-        """Begin a round."""
+        """Begin a round; forget the samples if nothing came in the last one."""
+        if not self.operations:
+            self.samples.clear()
         self.distance = max(1, self.operations / SAMPLES_MAX)
         self.operations = 0
 
