@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from lazulite.traffic.heat_map import heat_map, svg
+from lazulite.traffic.heat_map import heat_map
 from lazulite.traffic.meter import Meter, Resource
+from lazulite.traffic.picture import svg
 
 FOLDER = Path(__file__).parents[1] / "docs" / "operations" / "heat"
 _HOURS = 3

@@ -69,7 +69,7 @@ def test_a_picture_of_a_location(tmp_path: Path) -> None:
     with storage_server(location, meter=True) as storage:
         work(storage.connection_string)
         here = ("heat", "orders", "-l", str(location), "--account", "devstoreaccount1")
-        for ending in ("html", "svg", "json"):
+        for ending in ("html", "svg", "png", "json"):
             path = tmp_path / f"heat.{ending}"
             done = lazulite(*here, "--last", "30m", "-o", str(path))
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -132,7 +132,7 @@ def test_a_table_that_is_not_there_has_no_sample() -> None:
         (("--last", "1w"), "such as 30m"),
         (("--last", "29d"), "at most 28 days"),
         (("--last", "m"), "such as 30m"),
-        (("-o", "heat.png"), "ends in none of"),
+        (("-o", "heat.gif"), "ends in none of"),
         (("--threshold", "partition-target=0"), "above 0"),
         (("--threshold", "partition-target"), "above 0"),
         (("--threshold", "colour=1"), "there is no threshold 'colour', but partition-target, hot-share"),

@@ -27,6 +27,7 @@ def without(modules: list[str], *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("extra", "arguments"),
     [
+        ("png", ["heat", "Orders", "-o", "heat.png"]),
         ("postgres", ["serve", "--engine", URL]),
         ("postgres", ["account", "list", "--engine", URL]),
         ("postgres", ["upgrade", "--engine", URL]),

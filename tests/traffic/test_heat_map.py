@@ -1,5 +1,6 @@
 """Heat maps of workloads: their numbers, and the pictures as far as a program can judge them."""
 
+import io
 import random
 import re
 import struct
@@ -10,12 +11,14 @@ from functools import cache
 from xml.etree import ElementTree as ET
 
 import pytest
+from PIL import Image
 
 from lazulite.traffic.codec import decode, encode
 from lazulite.traffic.findings import Thresholds, findings
-from lazulite.traffic.heat_map import HeatMap, heat_map, html, png, svg
+from lazulite.traffic.heat_map import HeatMap, heat_map
 from lazulite.traffic.key_sample import KeySample
 from lazulite.traffic.meter import Meter, ResourceTraffic
+from lazulite.traffic.picture import PICTURE_SIZE, coloured, encoded, html, png, shown, svg
 from tests.traffic.test_meter import GET, ORDERS, PUT, START, Time
 
 MINUTES, RATE = 60, 60
@@ -211,10 +214,10 @@ def pixels(data: bytes) -> list[list[tuple[int, ...]]]:
 
 
 def test_brightness_rises_with_the_rate() -> None:
-    (row,) = pixels(png([[0, 0.0001, 0.01, 0.1, 0.5, 1]], 1))
+    (row,) = pixels(encoded(coloured([[0, 0.0001, 0.01, 0.1, 0.5, 1]], 1)))
     brightness = [sum(each) for each in row]
     assert brightness[0] == brightness[1] < brightness[2] < brightness[3] < brightness[4] < brightness[5]
-    assert pixels(png([[0, 0]], 0)) == [[row[0], row[0]]]
+    assert pixels(encoded(coloured([[0, 0]], 0))) == [[row[0], row[0]]]
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -242,6 +245,36 @@ def test_keys_are_no_markup(make: Callable[[HeatMap], str]) -> None:
     assert not any(each in text for each in "\x00\x1b\u202e")
 
 
+def test_the_text_after_a_key_is_shown_as_such() -> None:
+    assert shown("") == "(first key)"
+    assert shown("user04711") == "user04711"
+    assert shown("user04711\0") == "after user04711"
+    assert ">after user04711<" in svg(map_of("hot"))
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_png_shows_what_the_svg_shows(name: str) -> None:
+    drawn = map_of(name)
+    image = Image.open(io.BytesIO(png(drawn)))
+    assert image.size == tuple(2 * each for each in PICTURE_SIZE)
+    panels = [each for each in ET.fromstring(svg(drawn)).iter() if each.tag.endswith("}image")]
+    for panel in panels:
+        rows = pixels(b64decode(panel.attrib["href"].partition(",")[2]))
+        x, y, width, height = (2 * int(panel.attrib[each]) for each in ("x", "y", "width", "height"))
+        for number in (0, len(rows) // 2, len(rows) - 1):
+            for column in (0, 30, 59):
+                place = x + (column + 0.5) * width / 60, y + (number + 0.5) * height / len(rows)
+                assert image.getpixel((int(place[0]), int(place[1]))) == rows[number][column]
+    head = image.crop((0, 0, image.size[0], 60)).getcolors()
+    assert head is not None
+    assert len(head) > 2, "there is a title"
+
+
+def test_a_png_of_hostile_keys_is_drawn() -> None:
+    assert png(HeatMap(HOSTILE, 0, 60, ["", HOSTILE], [[1.0], [2.0]], [[0.0], [0.0]])).startswith(b"\x89PNG")
+
+
 def test_a_map_without_traffic_is_drawn() -> None:
+    png(HeatMap("Orders", 0, 60, [""], [[0.0] * 3], [[0.0] * 3]))
     text = svg(HeatMap("Orders", 0, 60, [""], [[0.0] * 3], [[0.0] * 3]))
     assert "Heat map of Orders" in text

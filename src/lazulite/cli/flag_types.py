@@ -187,7 +187,7 @@ def threshold(text: str) -> tuple[str, float]:
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400}
 _DAYS_MAX = 28
-_PICTURES = (".html", ".svg", ".json")
+_PICTURES = (".html", ".svg", ".png", ".json")
 
 
 def duration(text: str) -> float:

@@ -12,12 +12,14 @@ from lazulite.app.commands import KEY_SAMPLE, TRAFFIC, KeySampleArguments, Traff
 from lazulite.cli.errors import CommandError
 from lazulite.cli.selected_database import running_servers
 from lazulite.control.command import ControlError
+from lazulite.settings.extras import require_extra
 from lazulite.traffic.codec import decode, join
 from lazulite.traffic.counters import COUNTERS
 from lazulite.traffic.findings import Thresholds, busiest, findings
-from lazulite.traffic.heat_map import HeatMap, heat_map, html, svg
+from lazulite.traffic.heat_map import HeatMap, heat_map
 from lazulite.traffic.key_sample import KeySample
 from lazulite.traffic.meter import ResourceTraffic
+from lazulite.traffic.picture import html, png, shown, svg
 
 _PARTITIONS = 10
 """The busiest partitions that are named."""
@@ -26,6 +28,11 @@ _PARTITIONS = 10
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Write the picture to a file, or print the findings, or a summary."""
     thresholds = _thresholds(args.threshold)
+    if args.output is not None and args.output.suffix == ".png":
+        try:
+            require_extra("png", f"a picture {args.output.name}")
+        except ValueError as error:
+            raise CommandError(error) from None
     try:
         traffic, now = _traffic(args, environ)
         if args.findings:
@@ -91,14 +98,15 @@ def _print_findings(traffic: ResourceTraffic, sample: KeySample, thresholds: Thr
 
 def _write(path: Path, drawn: HeatMap, traffic: ResourceTraffic) -> None:
     """Write a new file, which only its owner may read: keys are data."""
-    texts = {
-        ".svg": lambda: svg(drawn),
-        ".html": lambda: html(drawn, _shares(traffic)),
-        ".json": lambda: json.dumps(drawn.as_json()),
+    contents = {
+        ".svg": lambda: svg(drawn).encode(),
+        ".html": lambda: html(drawn, _shares(traffic)).encode(),
+        ".png": lambda: png(drawn),
+        ".json": lambda: json.dumps(drawn.as_json()).encode(),
     }
-    text = texts[path.suffix]()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    content = contents[path.suffix]()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
 
 
 def _shares(traffic: ResourceTraffic) -> list[tuple[str, float]]:
@@ -110,7 +118,7 @@ def _summary(drawn: HeatMap, traffic: ResourceTraffic) -> Iterator[str]:
     counts = (f"{count:,.0f} {name.replace('_', ' ')}" for name, count in zip(COUNTERS, traffic.totals, strict=True))
     yield f"{drawn.name}: {', '.join(counts)}"
     for each in drawn.hottest(_PARTITIONS):
-        after = "the end" if each.after is None else repr(each.after)
-        yield f"keys {each.first!r} to {after}: {each.reads:,.2f} reads/s, {each.writes:,.2f} writes/s"
+        after = "the end" if each.after is None else shown(each.after)
+        yield f"keys {shown(each.first)} to {after}: {each.reads:,.2f} reads/s, {each.writes:,.2f} writes/s"
     for key, share in _shares(traffic):
         yield f"partition {key!r}: {share:.1%} of the traffic"

@@ -389,7 +389,7 @@ def _add_heat(commands: Commands) -> None:
     parser.add_argument("--service", choices=("table", "queue", "blob"), default="table", metavar="NAME", help=text)
     parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
     parser.add_argument("--last", type=duration, default=3600.0, metavar="TIME", help="such as 30m, 6h, 28d (1h)")
-    text = "write a picture to FILE, by its ending .html, .svg or .json (a summary is printed)"
+    text = "write a picture to FILE, by its ending .html, .svg, .png or .json (a summary is printed)"
     parser.add_argument("-o", "--output", type=picture, metavar="FILE", help=text)
     parser.add_argument("--findings", action="store_true", help="print what the traffic says about the keys")
     text = "when there is a finding, such as partition-target=500; repeatable"

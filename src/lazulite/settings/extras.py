@@ -6,6 +6,7 @@ EXTRAS = {
     "postgres": ("asyncpg",),
     "metrics": ("prometheus_client",),
     "oidc": ("jwt", "cryptography"),
+    "png": ("PIL",),
 }
 """Extra -> the modules that it installs. `otel` is absent: without it, the server runs and reports that it does not
 trace (`app.telemetry`)."""
