@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.docs_support import fences
+
 pytest_plugins = ["pytester"]
 
 TESTS = """
@@ -34,3 +36,60 @@ def test_the_plugin_loads_neither_the_engine_nor_the_server() -> None:
         name for name in loaded if name.split(".")[0] in ("rocksdict", "uvloop", "asyncpg", "cryptography")
     } == set()
     assert {name for name in loaded if name.startswith("lazulite.")} == {"lazulite.testing", "lazulite.testing.plugin"}
+
+
+FAULTS = """
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableServiceClient
+
+def status(account):
+    with TableServiceClient.from_connection_string(account.connection_string, retry_total=0) as service:
+        try:
+            list(service.list_tables())
+        except HttpResponseError as error:
+            return error.status_code
+
+def test_rules_apply(lazulite_account, lazulite_faults):
+    lazulite_faults.add_rule(error="ServerBusy")
+    assert status(lazulite_account) == 503
+
+def test_rules_of_other_tests_are_gone(lazulite_account, lazulite_faults):
+    assert lazulite_faults.hits() == {}
+    assert status(lazulite_account) is None
+"""
+
+
+def test_rules_of_faults_end_with_their_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(FAULTS)
+    pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=2)
+
+
+def recipe() -> str:
+    """Return the recipe of the page on ambiguous writes."""
+    (found,) = [fence.text for fence in fences("docs/ambiguous-writes.md") if "def test_" in fence.text]
+    return found
+
+
+def test_the_recipe_for_ambiguous_writes_passes(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(recipe())
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_the_recipe_fails_for_a_program_that_does_not_survive(pytester: pytest.Pytester) -> None:
+    """It sends what may have been done already again, as a program with a retry of its own does."""
+    begin = "def transfer(accounts):"
+    wrong = f"""{begin}
+    for key, change in (("a", -1), ("z", 1)):
+        found = accounts.get(Account("b", key))
+        written = {{"PartitionKey": "b", "RowKey": key, "amount": found.amount + change}}
+        try:
+            accounts.client.update_entity(written)
+        except Exception:
+            transfer_one = accounts.get(Account("b", key))
+            accounts.client.upsert_entity({{**written, "amount": transfer_one.amount + change}})
+
+
+def test_"""
+    before, _, rest = recipe().partition(begin)
+    pytester.makepyfile(before + wrong + rest.partition("def test_")[2])
+    pytester.runpytest_subprocess().assert_outcomes(failed=1)
