@@ -1,5 +1,7 @@
 """What a path names, and the names that blobs can have."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,14 +57,25 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-@given(st.lists(PIECES, min_size=1, max_size=6).map("".join))
-def test_a_usual_path_names_what_is_found_in_it(text: str) -> None:
+def _check_usual(text: str) -> None:
     found = USUAL_PATH.fullmatch(f"/acct/docs/{text}")
     if found is not None:
         resource = resource_of(f"docs/{text}", {})
         assert (resource.kind, resource.container) == (Kind.BLOB, "docs")
         assert percent_decode(found[2]) == resource.blob
         resource.check("GET", {})
+
+
+@given(st.lists(PIECES, min_size=1, max_size=6).map("".join))
+def test_a_usual_path_names_what_is_found_in_it(text: str) -> None:
+    _check_usual(text)
+
+
+def test_each_encoded_character_of_a_usual_path_names_itself() -> None:
+    for number in (*range(0x100), *range(0x7F0, 0x810), *range(0xCFF0, 0xD000), *range(0xE000, 0xE010)):
+        _check_usual(f"a{quote(chr(number), safe='')}b")
+    for number in range(0x100):
+        _check_usual(f"a%{number:02X}b")
 
 
 def test_encoded_names_are_usual() -> None:
