@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, TypeVar
 
+from lazulite.analytics.exchange_buffer import AnalyticsCounts
 from lazulite.analytics.metrics import MetricsCounter
 from lazulite.analytics.metrics_upkeep import MetricsUpkeep
 from lazulite.analytics.metrics_writer import MetricsWriter
@@ -45,11 +46,15 @@ class BrokenEngine:
 
 
 class Store:
-    """A store, the time, and the processes that use it."""
+    """A store, the time, and the processes that use it.
 
-    def __init__(self) -> None:
+    Args:
+        engine: of the store; None: a new one in memory.
+    """
+
+    def __init__(self, engine: Engine | None = None) -> None:
         self.now = START
-        self.engine = RocksEngine.open(None, self.clock)
+        self.engine: Engine = RocksEngine.open(None, self.clock) if engine is None else engine
         self.accounts = {ACCOUNT}
         self.client = Client(self.engine)
         """Reads tables, as users do."""
@@ -64,16 +69,17 @@ class Store:
 
     def process(self, name: str) -> "Process":
         """Return a new process."""
-        return Process(self, name)
+        return Process(self, name, self.engine)
 
 
 class Process:
     """One process."""
 
-    def __init__(self, store: Store, name: str) -> None:
-        self.engine = BrokenEngine(store.engine)
-        self.counter = MetricsCounter()
+    def __init__(self, store: Store, name: str, engine: Engine) -> None:
+        self.engine = BrokenEngine(engine)
+        self.counts = AnalyticsCounts()
+        self.counter = MetricsCounter(self.counts)
         has_account = store.accounts.__contains__
-        engine: Engine = self.engine  # type: ignore[assignment]  # the rest of an engine is not used
-        self.writer = MetricsWriter(engine, self.counter, store.clock, name, has_account)
-        self.upkeep = MetricsUpkeep(engine, self.writer, store.clock, name, has_account)
+        broken: Engine = self.engine  # type: ignore[assignment]  # the rest of an engine is not used
+        self.writer = MetricsWriter(broken, self.counter, store.clock, name, has_account, self.counts)
+        self.upkeep = MetricsUpkeep(broken, self.writer, store.clock, name, has_account)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite.analytics.exchange_buffer import AnalyticsCounts
 from lazulite.analytics.metrics import (
     COUNTS,
     LATE_TICKS,
@@ -87,7 +88,7 @@ COLUMNS = [
 
 
 def counted(*requests: Counted) -> MetricsCounter:
-    counter = MetricsCounter()
+    counter = MetricsCounter(AnalyticsCounts())
     counter.take(requests)
     counter.fold()
     return counter
@@ -165,7 +166,7 @@ def test_each_column_by_its_definition(requests: list[Counted]) -> None:
 @given(requests=st.lists(REQUESTS), cuts=st.lists(st.integers(0, 20)))
 def test_each_request_counts_once_in_each_of_four_rows(requests: list[Counted], cuts: list[int]) -> None:
     """In `All` and its operation, of its minute and of its hour, however they come."""
-    counter, at = MetricsCounter(), 0
+    counter, at = MetricsCounter(AnalyticsCounts()), 0
     changed: set[IntervalKey] = set()
     for cut in [*sorted(cuts), len(requests)]:
         counter.take(requests[at:cut])
@@ -193,7 +194,7 @@ def test_a_304_is_a_success() -> None:
 
 
 def test_only_what_is_asked_for_is_counted() -> None:
-    counter = MetricsCounter()
+    counter = MetricsCounter(AnalyticsCounts())
     counter.take([Counted(properties=asking(minute=False, hour=False))])
     assert counter.fold() == set()
     counter.take([Counted(properties=asking(minute=False))])
@@ -208,20 +209,21 @@ def test_a_request_belongs_to_the_interval_of_its_start_unless_that_is_long_ago(
 
 
 def test_memory_is_bounded_and_what_is_dropped_is_counted() -> None:
-    counter = MetricsCounter(counters_max=4)
+    counts = AnalyticsCounts()
+    counter = MetricsCounter(counts, counters_max=4)
     counter.take([Counted(f"Operation{number % 6}") for number in range(60)])
-    assert counter.dropped == 20
+    assert counts.uncounted == 20
     key = IntervalKey(MINUTES, START)
     counter.fold()
     assert requests_in(counter.total(key)) == 40
     counter.take([Counted()])
-    assert counter.dropped == 21
+    assert counts.uncounted == 21
     counter.forget(START + 2 * HOUR, {key})
     assert requests_in(counter.total(key)) == 40
     assert counter.total(IntervalKey(HOURS, START)) == {}
     counter.forget(START + 2 * HOUR, set())
     counter.take([Counted(f"Operation{number}") for number in range(5)])
-    assert counter.dropped == 22
+    assert counts.uncounted == 22
 
 
 @given(st.datetimes(datetime(1602, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)))

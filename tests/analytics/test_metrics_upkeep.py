@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lazulite.analytics.interval_counts import all_rows
 from lazulite.analytics.metrics import partition_of
 from lazulite.analytics.metrics_tables import CAPACITY_TABLE, MetricsTables
 from lazulite.blob.model.blob import Blob, BlobType
@@ -12,7 +13,7 @@ from lazulite.blob.model.rows import CURRENT, snapshot_row, upload_rows
 from lazulite.blob.storage.catalog import Catalog as Containers
 from lazulite.blob.storage.catalog import Container
 from lazulite.engine.commit import put_rows
-from tests.analytics.counted import ACCOUNT, HOUR, START, asking
+from tests.analytics.counted import ACCOUNT, HOUR, START, Counted, asking
 from tests.analytics.store import Store
 from tests.table.client import values
 
@@ -98,6 +99,25 @@ async def test_a_store_that_fails_is_left_to_the_next_time(store: Store) -> None
     process = store.process("one")
     process.engine.failing = {1: "before"}
     await process.upkeep.maintain()
-    assert process.writer.failures == 1
+    assert process.counts.failed_rounds == 1
     await process.upkeep.maintain()
     assert len(await rows(store, CAPACITY_TABLE)) == 2
+
+
+async def test_nothing_is_written_where_no_account_asks_for_metrics(store: Store) -> None:
+    await store.ask(asking(minute=False, hour=False))
+    process = store.process("one")
+    await process.upkeep.maintain()
+    await process.writer.round()
+    assert process.engine.commits == 0
+
+
+async def test_counts_go_when_metrics_are_switched_off(store: Store) -> None:
+    await store.ask(asking())
+    process = store.process("one")
+    process.counter.take([Counted()])
+    await process.writer.round()
+    await store.ask(asking(minute=False, hour=False))
+    store.now += 3 * HOUR
+    await process.upkeep.maintain()
+    assert [each async for each in all_rows(store.engine)] == []

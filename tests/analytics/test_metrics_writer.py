@@ -217,7 +217,7 @@ async def test_a_round_makes_up_for_those_that_failed(store: Store) -> None:
     for _ in range(5):
         store.now += MINUTE
         await process.writer.round()
-    assert process.writer.failures == 5
+    assert process.counts.failed_rounds == 5
     assert await rows(store) == []
     await process.writer.round()
     assert len({row["PartitionKey"] for row in await rows(store)}) == 5
@@ -263,4 +263,4 @@ async def test_a_clock_that_jumps_does_not_make_rows_for_years(store: Store) -> 
     assert 0 < len({row["PartitionKey"] for row in await rows(store)}) <= 60
     store.now = START
     await process.writer.round()
-    assert process.writer.failures == 0
+    assert process.counts.failed_rounds == 0

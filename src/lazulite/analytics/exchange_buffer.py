@@ -69,6 +69,10 @@ class AnalyticsCounts:
     """For which there was no room, or that could not be written."""
     dropped_exchanges: int = 0
     """Requests for which there was no room before they were read."""
+    uncounted: int = 0
+    """Requests that metrics do not count, as there were too many counters."""
+    failed_rounds: int = 0
+    """Attempts to write metrics that the store did not take; a later one makes up for each."""
 
 
 class ExchangeBuffer:

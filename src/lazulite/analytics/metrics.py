@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from lazulite.analytics.exchange_buffer import AnalyticsCounts
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.service.properties import Metrics, ServiceProperties
 
@@ -179,19 +180,17 @@ class MetricsCounter:
     """Counts the requests of a process. A `RequestConsumer`.
 
     Args:
-        counters_max: the most counters that it holds.
-
-    Attributes:
-        dropped: the requests for which there was no counter.
+        counts: what became of requests: those for which there is no counter are noted there.
+        counters_max: the most counters that it holds before it adds none.
     """
 
-    def __init__(self, counters_max: int = COUNTERS_MAX) -> None:
+    def __init__(self, counts: AnalyticsCounts, counters_max: int = COUNTERS_MAX) -> None:
+        self._counts = counts
         self._counters_max = counters_max
         self._counters = 0
         self._fresh: dict[tuple[str, str, bool, int], Operations] = {}
         """Counts since `fold`, by account, service, place and minute."""
         self._totals: dict[IntervalKey, Operations] = {}
-        self.dropped = 0
 
     def take(self, requests: Sequence[CountedRequest]) -> None:
         """Count requests whose account asks for metrics."""
@@ -206,7 +205,7 @@ class MetricsCounter:
             counts = None if operations is None else operations.get(request.operation)
             if counts is None:
                 if self._counters >= self._counters_max:
-                    self.dropped += 1
+                    self._counts.uncounted += 1
                     continue
                 self._counters += 1
                 counts = fresh.setdefault(key, {})[request.operation] = [0] * COUNTS

@@ -82,15 +82,26 @@ class MetricsUpkeep:
         """Do what is due, unless another process does it; what fails is left to the next time."""
         now = self._clock()
         try:
-            if await interval_counts.take_upkeep(self._engine, self._process, now, now + _HELD_TICKS):
-                asked = await read_asked(self._engine, self._has_account)
+            asked = await read_asked(self._engine, self._has_account)
+            if await self._is_needed(asked) and await self._takes_it(now):
                 await self._publish_rest(asked, now)
                 for (account, service), properties in asked.items():
                     await self._retain(account, service, properties, now)
                     if service == "blob" and properties.hour_metrics.enabled:
                         await self._measure(account, now)
         except EngineError:
-            self._writer.failures += 1
+            self._writer.counts.failed_rounds += 1
+
+    async def _is_needed(self, asked: Asked) -> bool:
+        """Return whether there is anything to do: without metrics, nothing is written."""
+        metrics = [each for found in asked.values() for each in (found.hour_metrics, found.minute_metrics)]
+        if any(each.enabled or each.retention.enabled for each in metrics):
+            return True
+        async with aclosing(interval_counts.all_rows(self._engine)) as found:
+            return await anext(found, None) is not None
+
+    async def _takes_it(self, now: int) -> bool:
+        return await interval_counts.take_upkeep(self._engine, self._process, now, now + _HELD_TICKS)
 
     async def _publish_rest(self, asked: Asked, now: int) -> None:
         async with aclosing(interval_counts.all_rows(self._engine)) as found:

@@ -18,6 +18,7 @@ from contextlib import aclosing
 from typing import TypeAlias
 
 from lazulite.analytics import interval_counts
+from lazulite.analytics.exchange_buffer import AnalyticsCounts
 from lazulite.analytics.metrics import (
     LATE_TICKS,
     TICKS,
@@ -48,9 +49,7 @@ class MetricsWriter:
         clock: the time now.
         process: a name that no other process has, nor had.
         has_account: tells whether an account exists.
-
-    Attributes:
-        failures: the rounds that the store let fail.
+        counts: what became of requests; rounds that fail are noted there.
     """
 
     def __init__(
@@ -60,12 +59,14 @@ class MetricsWriter:
         clock: Clock,
         process: str,
         has_account: Callable[[str], bool],
+        counts: AnalyticsCounts,
     ) -> None:
         self._engine = engine
         self._counter = counter
         self._clock = clock
         self._process = process
         self._has_account = has_account
+        self.counts = counts
         self._tables = MetricsTables(engine)
         self._changed: set[IntervalKey] = set()
         """Counted, but not written."""
@@ -73,7 +74,6 @@ class MetricsWriter:
         """Written since they were published."""
         self._next: dict[Series, int] = {}
         """The start of the interval that is published next."""
-        self.failures = 0
 
     async def run(self, seconds: float) -> None:
         """Make a round every so many seconds."""
@@ -86,7 +86,7 @@ class MetricsWriter:
         try:
             await self._round()
         except EngineError:
-            self.failures += 1
+            self.counts.failed_rounds += 1
 
     async def _round(self) -> None:
         now = self._clock()
@@ -103,7 +103,7 @@ class MetricsWriter:
         try:
             await self._write_counts(await read_asked(self._engine, self._has_account))
         except EngineError:
-            self.failures += 1
+            self.counts.failed_rounds += 1
 
     async def _write_counts(self, asked: Asked) -> None:
         """Do step 1. Counts that no account asks for any more are released."""

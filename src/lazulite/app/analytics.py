@@ -7,17 +7,21 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from uuid import uuid4
 
 from lazulite.analytics.collector import Collector
-from lazulite.analytics.exchange_buffer import ExchangeBuffer
+from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.analytics.log_container import TICKS_PER_HOUR, LogContainer
 from lazulite.analytics.log_writer import LogWriter
+from lazulite.analytics.metrics import MetricsCounter
+from lazulite.analytics.metrics_upkeep import MetricsUpkeep
+from lazulite.analytics.metrics_writer import MetricsWriter
 from lazulite.analytics.requests import RequestReader
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, meanwhile
 from lazulite.blob.service import BLOB as BLOB_DEFINITION
 from lazulite.blob.service import BlobService
-from lazulite.engine.contract import EngineError
+from lazulite.engine.contract import Clock, EngineError
 from lazulite.protocol.addressing import Addressing
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import PropertiesStore
@@ -50,13 +54,40 @@ async def analytics(
     context = blobs.context if isinstance(blobs, BlobService) else BLOB_DEFINITION.make_context(dependencies)
     container = LogContainer(context)
     writer = LogWriter(container, buffer.counts, report)
-    collector = Collector(buffer, RequestReader(addressings, buffer.wanted), [writer], time.monotonic)
-    publishing = asyncio.create_task(writer.run(settings.analytics_seconds))
-    async with meanwhile(collector.run()), meanwhile(_retain(store, container, dependencies)):
-        yield
-    collector.drain()
+    seconds = settings.analytics_seconds
+    async with _counting(store, dependencies.clock, seconds, buffer.counts) as counter:
+        reader = RequestReader(addressings, buffer.wanted)
+        collector = Collector(buffer, reader, [writer, counter], time.monotonic)
+        publishing = asyncio.create_task(writer.run(seconds))
+        async with meanwhile(collector.run()), meanwhile(_retain(store, container, dependencies)):
+            yield
+        collector.drain()
     writer.stop()
     await publishing
+
+
+@asynccontextmanager
+async def _counting(
+    store: Store, clock: Clock, seconds: float, counts: AnalyticsCounts
+) -> AsyncIterator[MetricsCounter]:
+    """Yield a counter whose counts are written to the store every so many seconds, and at the end of the block.
+
+    Args:
+        store: of the process.
+        clock: the time now.
+        seconds: between two rounds.
+        counts: what became of requests.
+    """
+    counter, process = MetricsCounter(counts), uuid4().hex
+
+    def has_account(name: str) -> bool:
+        return store.directory.get(name) is not None
+
+    writer = MetricsWriter(store.engine, counter, clock, process, has_account, counts)
+    upkeep = MetricsUpkeep(store.engine, writer, clock, process, has_account)
+    async with meanwhile(writer.run(seconds)), meanwhile(upkeep.run()):
+        yield counter
+    await writer.flush()
 
 
 async def _retain(store: Store, container: LogContainer, dependencies: ServiceDependencies) -> None:

@@ -48,6 +48,8 @@ READINGS = {
     "analytics_blobs_total": "Blobs with these lines.",
     "analytics_dropped_lines_total": "Lines that were dropped: no room, or they could not be written.",
     "analytics_dropped_exchanges_total": "Requests that analytics has dropped unread: no room.",
+    "analytics_uncounted_total": "Requests that the metrics tables do not count: too many counters.",
+    "analytics_failed_rounds_total": "Attempts to write metrics tables that failed, and are repeated.",
     "store_writable": "1 while the store takes writes; 0 after a failure, until it has been opened again.",
     "store_file_bytes": "The store's tables on disk.",
     "store_memtable_bytes": "What the store holds in memory until it is written to tables.",
