@@ -12,7 +12,7 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 import lazulite.testing
-from lazulite.app.commands import TRAFFIC, TrafficArguments
+from lazulite.app.commands import PARTITIONS, TRAFFIC, PartitionsArguments, TrafficArguments
 from lazulite.partitions.targets import TargetsError
 from lazulite.traffic.codec import decode
 from lazulite.traffic.counters import COUNTERS
@@ -24,6 +24,14 @@ blob = 4
 blob_bytes = 1000
 account = 100
 timeout_share = 0
+"""
+MOVING = """
+partition = 1000
+server_cap = 100
+timeout_share = 0
+[balancing]
+decide_after_seconds = 15
+move_seconds = 10
 """
 REFUSED = COUNTERS.index("refused")
 TIMED_OUT = "timeout_share = 1\n"
@@ -145,6 +153,41 @@ def test_a_time_out_of_a_write_may_have_been_made(tmp_path: Path) -> None:
         assert 4 + 10 <= (queue.get_queue_properties().approximate_message_count or 0) <= 4 + 30
     with pytest.raises(TargetsError), lazulite.testing.server(targets="none"):
         raise AssertionError("there are no such targets")
+
+
+def test_a_moving_range_is_refused_for_its_time_and_no_other_is_touched(tmp_path: Path) -> None:
+    path, clock = tmp_path / "moving.toml", Clock()
+    path.write_text(MOVING, encoding="utf-8")
+    with (
+        lazulite.testing.server(targets=str(path), clock=clock) as storage,
+        TableServiceClient.from_connection_string(storage.connection_string, retry_total=0) as service,
+    ):
+        table = service.create_table("Orders")
+
+        def write(partition: str) -> int:
+            rows = [{"PartitionKey": partition, "RowKey": str(row)} for row in range(40)]
+            return outcomes(1, lambda: table.submit_transaction([("upsert", row) for row in rows]))[0]
+
+        def ranges() -> list[Any]:
+            return list(storage.control.stream(PARTITIONS, PartitionsArguments("Orders")))[1:]
+
+        for number in range(90):
+            clock.pass_by(0.5)
+            if len(ranges()) == 2:
+                break
+            assert write("abcdefgh"[number % 8]) == 0
+        lower, upper = ranges()
+        assert (lower["refused"], upper["refused"], lower["moving_seconds"]) == (0, 0, 0)
+        assert 9 <= upper["moving_seconds"] <= 10
+        assert "a" < upper["start"] <= "h"
+        moving = [write("h"), write("h")]
+        assert [write("a"), write("a")] == [0, 0]
+        clock.pass_by(upper["moving_seconds"] - 0.01)
+        moving.append(write("h"))
+        assert moving == [503] * 3
+        clock.pass_by(0.02)
+        assert [write("h"), write("a")] == [0, 0]
+        assert [(each["refused"], each["delayed"]) for each in ranges()] == [(0, 0), (3, 0)]
 
 
 def test_a_moved_clock_ends_all_waits() -> None:
