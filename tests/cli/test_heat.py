@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import stat
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from azure.data.tables import TableServiceClient
@@ -141,3 +143,19 @@ def test_a_table_that_is_not_there_has_no_sample() -> None:
 )
 def test_wrong_flags(flags: tuple[str, ...], message: str) -> None:
     assert message in rejected(2, "heat", "Orders", *flags)
+
+
+@pytest.mark.parametrize("flags", [(), BOTH], ids=["one process", "workers"])
+def test_metrics_have_numbers_and_no_names(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    options = (*flags, "--silent", "--meter", "--metrics-port", "0")
+    with serving(tmp_path / "data", *options, lines=3) as server:
+        work(server.lines[1])
+        address = server.lines[2].removeprefix("metrics: ").strip()
+        with urlopen(address) as response:
+            page = response.read().decode()
+    found = dict(re.findall(r"^lazulite_metered_(\w+)_total (\S+)$", page, re.M))
+    counts = {name: float(value) for name, value in found.items()}
+    assert [counts[name] for name in ("read", "scanned", "written", "refused")] == [50, 105, 100, 0]
+    assert counts["requests"] == 107
+    assert counts["bytes_out"] > counts["bytes_in"] > 5_000
+    assert "orders" not in page.lower()

@@ -22,7 +22,7 @@ from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.channel import status_of
 from lazulite.app.commands import STATUS
 from lazulite.app.servers import REQUEST_IDS, front, leave_all
-from lazulite.app.services import open_logs, open_services
+from lazulite.app.services import meter_of, open_logs, open_services
 from lazulite.app.stores import Store, open_store
 from lazulite.app.telemetry import analytics_readings, empty_metrics, store_readings
 from lazulite.auth.accounts.document import AccountsError
@@ -264,7 +264,9 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
         stack.callback(scheduler.close)
         async with (
             open_store(settings, None if metrics is None else metrics.flushed) as store,
-            open_services(settings, store, scheduler, begin_large=begin_large, buffer=buffer) as services,
+            open_services(
+                settings, store, scheduler, begin_large=begin_large, buffer=buffer, meter=meter_of(settings)
+            ) as services,
         ):
 
             def application(names: Sequence[str]) -> HttpApplication:

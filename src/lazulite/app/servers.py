@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.app.faults import open_faults
-from lazulite.app.services import MAKES, Make, Prepare, Served, open_services
+from lazulite.app.services import MAKES, Make, Prepare, Served, meter_of, open_services
 from lazulite.app.stores import Store
 from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import system_clock
@@ -27,6 +27,7 @@ from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.server import BindError, Ports, SecurePort, Server, Sockets
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
 from lazulite.settings.config import Settings
+from lazulite.traffic.meter import Meter
 
 REQUEST_IDS = {TABLE: 2, QUEUE: 3, BLOB: 0x1E, WEB: 0x1E}
 """The number of each service in the ids of requests."""
@@ -39,11 +40,19 @@ class ServerGroup:
         servers: by the services that each of them serves.
         settings: of the process.
         counts: of analytics.
+        meter: of the process, if it counts.
     """
 
-    def __init__(self, servers: Mapping[tuple[str, ...], Server], settings: Settings, counts: AnalyticsCounts) -> None:
+    def __init__(
+        self,
+        servers: Mapping[tuple[str, ...], Server],
+        settings: Settings,
+        counts: AnalyticsCounts,
+        meter: Meter | None = None,
+    ) -> None:
         self._servers = servers
         self._counts = counts
+        self._meter = meter
         self._settings = settings
         self._first = next(iter(servers.values()))
 
@@ -76,6 +85,11 @@ class ServerGroup:
     def template_outcomes(self) -> Mapping[str, int]:
         """How many requests templates have answered, or not, by the outcome."""
         return sum((Counter(server.template_outcomes) for server in self._servers.values()), Counter())
+
+    @property
+    def traffic(self) -> Mapping[str, float]:
+        """The counters of the meter; none without one."""
+        return {} if self._meter is None else self._meter.totals()
 
     @property
     def analytics(self) -> AnalyticsCounts:
@@ -165,6 +179,7 @@ async def open_servers(
     buffer = ExchangeBuffer(all_logs, clock)
     begin_large = large_responses(scheduler, budgets)
     faults = await open_faults(settings, store, for_test=faults_for_test)
+    meter = meter_of(settings, clock)
     async with open_services(
         settings,
         store,
@@ -175,6 +190,7 @@ async def open_servers(
         begin_large=begin_large,
         buffer=buffer,
         faults=faults,
+        meter=meter,
     ) as services:
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:
@@ -194,7 +210,7 @@ async def open_servers(
                 budgets=budgets,
                 on_leave=leave_all(served),
             )
-        group = ServerGroup(servers, settings, buffer.counts)
+        group = ServerGroup(servers, settings, buffer.counts, meter)
 
         def allow_templates() -> None:
             group.allow_templates(allowed=not faults.active)

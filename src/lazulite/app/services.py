@@ -215,6 +215,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
     begin_large: BeginLarge = begin_at_once,
     buffer: ExchangeBuffer | None = None,
     faults: FaultSource = NO_FAULTS,
+    meter: Meter | None = None,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -228,13 +229,13 @@ async def open_services(  # noqa: PLR0913 - most have a default
         begin_large: lets a large response begin.
         buffer: takes what servers record for analytics; None: no account gets any.
         faults: tells what requests suffer from.
+        meter: counts the traffic of resources; None: it is not counted.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
     """
     check = WriteCheck(store.engine.check_writable, store.check_seconds)
-    seconds = time.time if clock is system_clock else lambda: unix_seconds(clock())
-    meter = Meter(seconds) if settings.meter else None
+    seconds = seconds_of(clock)
     asked = settings.partitions
     partitions = None if asked is None else live_partitions(asked, store, clock, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
@@ -275,6 +276,16 @@ async def open_services(  # noqa: PLR0913 - most have a default
             website = blobs.website(Addressing(settings.host_suffixes_of(WEB)))
             served[WEB] = _behind_middleware(settings, WEB, store, website, check)
         yield served
+
+
+def meter_of(settings: Settings, clock: Clock = system_clock) -> Meter | None:
+    """Return the meter that the settings ask for, by a clock."""
+    return Meter(seconds_of(clock)) if settings.meter else None
+
+
+def seconds_of(clock: Clock) -> Callable[[], float]:
+    """Return what returns the Unix time by a clock."""
+    return time.time if clock is system_clock else lambda: unix_seconds(clock())
 
 
 async def _start(service: StartableService, store: Store, scheduler: FairScheduler, stack: AsyncExitStack) -> None:

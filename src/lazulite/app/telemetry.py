@@ -86,9 +86,24 @@ def store_readings(statistics: Readings | None) -> Mapping[str, float]:
     return {"store_writable": 0, **{f"store_{name}": value for name, value in statistics().items()}}
 
 
-def counters_of(store: Readings, analytics: AnalyticsCounts) -> Mapping[str, float]:
-    """Return the counters of a store, and of analytics."""
-    return {**store(), **analytics_readings(analytics)}
+class MeteredGroup(Protocol):
+    """Servers that count beside metrics."""
+
+    @property
+    def analytics(self) -> AnalyticsCounts:
+        """Return what analytics has done."""
+        ...
+
+    @property
+    def traffic(self) -> Mapping[str, float]:
+        """Return the counters of the meter."""
+        ...
+
+
+def counters_of(store: Readings, servers: MeteredGroup) -> Mapping[str, float]:
+    """Return the counters of a store, of analytics and of the meter."""
+    metered = {f"metered_{name}_total": value for name, value in servers.traffic.items()}
+    return {**store(), **analytics_readings(servers.analytics), **metered}
 
 
 @asynccontextmanager

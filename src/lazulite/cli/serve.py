@@ -56,7 +56,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         open_store(settings, None if metrics is None else metrics.flushed) as store,
         open_servers(settings, store, certificate=certificate, logs=all_logs) as servers,
         metrics_server(
-            settings, metrics, servers, store.statistics, partial(counters_of, store.counters, servers.analytics)
+            settings, metrics, servers, store.statistics, partial(counters_of, store.counters, servers)
         ) as page,
     ):
         store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))

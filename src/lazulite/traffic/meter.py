@@ -16,7 +16,7 @@ of accounts, tables and partitions.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from math import exp2
@@ -24,7 +24,7 @@ from random import random
 from typing import Final, NamedTuple, TypeAlias
 
 from lazulite.engine.ordinal import ordinal
-from lazulite.traffic.counters import MINUTES, REQUESTS, WIDTH, WRITTEN, Counts, cost
+from lazulite.traffic.counters import COUNTERS, MINUTES, REQUESTS, WIDTH, WRITTEN, Counts, cost
 from lazulite.traffic.heavy_hitters import HeavyHitters
 from lazulite.traffic.key_ranges import KEY_CHARACTERS_MAX, KeyRange, KeyRanges
 
@@ -244,6 +244,12 @@ class Meter:
         """Return the traffic of a resource until now; None if it is not known."""
         self.flush()
         return self._resources.get(resource)
+
+    def totals(self) -> Mapping[str, float]:
+        """Return the counters of all resources together, since the start."""
+        self.flush()
+        rows = zip(self.forgotten, *(each.totals for each in self._resources.values()), strict=True)
+        return dict(zip(COUNTERS, map(sum, rows), strict=True))
 
     def weight(self) -> float:
         """Return what a cost of 1 now weighs in loads and counters."""
