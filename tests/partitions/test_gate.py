@@ -4,6 +4,8 @@ import heapq
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lazulite.partitions.gate import BUCKETS_MAX, PASS, Buckets, Decision, Gate, Limit, Subject
 from lazulite.partitions.targets import CURRENT, STUDY_2010, Rate, Targets
@@ -48,6 +50,31 @@ def test_rows_that_were_scanned_are_a_debt() -> None:
     gate.owe(subject(), 40, 0)
     assert refusals(gate, 1, 3, subject()) == [Limit.PARTITION]
     assert refusals(gate, 1, 4, subject()) == []
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 0.5), st.integers(1, 12), st.integers(0, 3)), max_size=200),
+    st.sampled_from([0, 0.01, 0.2]),
+)
+def test_no_window_takes_more_than_cap_and_burst(
+    requests: list[tuple[float, int, int]], request_seconds: float
+) -> None:
+    """Whatever comes when: in any window, a partition takes its cap, a burst, and the rest of one large request."""
+    gate, now, ends = Gate(replace(TARGETS, request_seconds=request_seconds)), 0.0, list[float]()
+    passed: list[tuple[float, int]] = []
+    for pause, cost, server in requests:
+        now += pause
+        decision = gate.decide(subject(server=server), cost, now)
+        if decision.error is None:
+            passed.append((now, cost))
+            ends.append(now + decision.delay_seconds)
+            assert decision.delay_seconds <= TARGETS.queue_seconds + request_seconds + cost * TARGETS.entity_seconds
+    assert ends == sorted(ends)  # In turn, though they wait.
+    for index, (begin, _) in enumerate(passed):
+        total = 0
+        for at, cost in passed[index:]:
+            total += cost
+            assert total <= 10 * (at - begin) + 10 + max(0, cost - 10) + 1e-6
 
 
 def test_server_and_account_limit_many_partitions() -> None:

@@ -241,8 +241,11 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             SpaceDroppedError, EngineUnavailableError: likewise.
         """
         call, route = await self._admit(request, grant)
-        response = self._operation(route, call).respond(request, route.keys_of(call))
-        return response if isinstance(response, Response) else await response
+        eventual = self._operation(route, call).respond(request, route.keys_of(call))
+        response = eventual if isinstance(eventual, Response) else await eventual
+        if self._gate is not None:
+            settle(self._gate, request, response)
+        return response
 
     async def _admit(self, request: Request, grant: Grant | None) -> tuple[CallT, Route[CallT]]:
         """Return a request without a body as a call, and its route. See `admit`."""
