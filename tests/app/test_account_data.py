@@ -83,5 +83,5 @@ async def test_rows_are_kept_out_of_caches_while_they_change() -> None:
         seen.append((space, keys))
 
     await AccountData(world.engine, world.contents, invalidated).remove("orders")
-    assert len(seen) == 7
+    assert len(seen) == 8
     assert (QUEUES, [("orders", "jobs"), ("orders", "mails")]) in seen

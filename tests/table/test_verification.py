@@ -10,6 +10,8 @@ from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTI
 from lazulite.records.verification import PROBLEMS_MAX, VerificationReport, verify
 from lazulite.service.properties import ServiceProperties
 from lazulite.table.catalog import Table
+from lazulite.table.indexes.definition import Index, Indexes, Scope, State
+from lazulite.table.indexes.encoding import encode_value
 from lazulite.table.model.edm import TYPES
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
 
@@ -108,3 +110,41 @@ def test_problems_are_bounded() -> None:
     rows = {encode_key(SPACE + 7, "p", str(number)): b"" for number in range(PROBLEMS_MAX + 5)}
     findings = found(rows)
     assert (len(findings.problems), findings.problem_count) == (PROBLEMS_MAX, PROBLEMS_MAX + 5)
+
+
+def indexed(*entries: str, state: State = State.READY) -> Rows:
+    """Return the store with an index on Age, and these entries of the partition."""
+    table = Table("Orders", SPACE, indexes=Indexes(1, (Index("by_age", ("Age",), Scope.PARTITION, SPACE + 2, state),)))
+    rows = {encode_key(SPACE + 2, "p", encode_value(23) + entry): b"" for entry in entries}
+    return {**store(), encode_key(TABLES, "orders", "orders"): table.to_bytes(), **rows}
+
+
+def test_an_index_with_the_entry_of_each_row_is_whole() -> None:
+    findings = found(indexed("1", "2\0é"))
+    assert findings.problem_count == 0
+    assert findings.checksum != found(store()).checksum
+
+
+@pytest.mark.parametrize("entries", [(), ("1",), ("1", "2"), ("1", "2\0é", "3")])
+def test_an_index_with_other_entries_is_to_be_built_again(entries: tuple[str, ...]) -> None:
+    findings = found(indexed(*entries))
+    (problem,) = findings.problems
+    assert problem.startswith(
+        f"index by_age of Orders has {len(entries)} entries, not the 2 of its rows; build it again"
+    )
+    assert found(indexed(*entries, state=State.BUILDING)).problem_count == 0
+
+
+def test_a_row_that_is_no_entry_is_a_problem() -> None:
+    rows = indexed("1", "2\0é")
+    rows[encode_key(SPACE + 2, "p", "rubbish")] = b""
+    rows[encode_key(SPACE + 2, "p", encode_value(5) + "value")] = b"value"
+    problems = " ".join(found(rows).problems)
+    assert "not an entry of an index" in problems
+    assert "has a value" in problems
+
+
+def test_an_index_with_the_space_of_another_is_a_problem() -> None:
+    table = Table("Orders", SPACE, indexes=Indexes(1, (Index("by_age", ("Age",), Scope.TABLE, SPACE),)))
+    rows = {**store(), encode_key(TABLES, "orders", "orders"): table.to_bytes()}
+    assert "which is not its own" in found(rows).problems[0]

@@ -20,7 +20,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue.call import SHARDS_OF_DATABASE
 from lazulite.queue.catalog import Catalog as Queues
-from lazulite.records.spaces import ACCOUNT_QUOTAS, DELEGATIONS, METRIC_COUNTS, SERVICE_PROPERTIES
+from lazulite.records.spaces import ACCOUNT_QUOTAS, DELEGATIONS, INDEX_BUILDS, METRIC_COUNTS, SERVICE_PROPERTIES
 from lazulite.table.catalog import Catalog as Tables
 
 Invalidated = Callable[[int, list[Key]], AbstractAsyncContextManager[None]]
@@ -99,7 +99,7 @@ class AccountData:
                 for row in rows:
                     with suppress(ServiceError):  # A request has deleted it meanwhile.
                         await catalog.delete(account, row)
-        for space in (SERVICE_PROPERTIES, DELEGATIONS, ACCOUNT_QUOTAS, METRIC_COUNTS):
+        for space in (SERVICE_PROPERTIES, DELEGATIONS, ACCOUNT_QUOTAS, METRIC_COUNTS, INDEX_BUILDS):
             await self._remove_rows(space, account)
         return {}
 

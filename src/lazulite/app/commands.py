@@ -77,3 +77,68 @@ SET_TARGETS = Command("targets-set", SetTargetsArguments)
 
 PARTITIONS = Command("partitions", PartitionsArguments)
 """Has the items of `app.partitions` for one table: a head, and one for each range."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableArguments:
+    """The arguments of a command about a table."""
+
+    table: str
+    account: str = ""
+    """Empty: the only one."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDeclaration:
+    """The arguments of `INDEX_CREATE`."""
+
+    table: str
+    name: str
+    on: str
+    """The first property."""
+    and_on: str = ""
+    """The second one, if any."""
+    scope: str = "partition"
+    account: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what types cannot say."""
+        if self.scope not in ("partition", "table"):
+            raise ValueError("scope is partition or table")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexArguments:
+    """The arguments of a command about an index."""
+
+    table: str
+    name: str
+    account: str = ""
+    again: bool = False
+    """Whether a build begins again, with a new index of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainArguments:
+    """The arguments of `INDEX_EXPLAIN`."""
+
+    table: str
+    filter: str
+    account: str = ""
+
+
+INDEX_LIST = Command("index-list", TableArguments)
+"""Has an object for each index of a table."""
+
+INDEX_CREATE = Command("index-create", IndexDeclaration, seconds_max=None)
+"""Declares an index, and has an item with the rows gone through as they grow, until it is built. A build goes on when
+the client hangs up."""
+
+INDEX_BUILD = Command("index-build", IndexArguments, seconds_max=None)
+"""Continues a build, or begins it again, and has items as `INDEX_CREATE`."""
+
+INDEX_DROP = Command("index-drop", IndexArguments, seconds_max=None)
+"""Drops an index."""
+
+INDEX_EXPLAIN = Command("index-explain", ExplainArguments)
+"""Has how a filter is served: its class and the indexes used, then for each index why, or why not."""

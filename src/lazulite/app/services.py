@@ -21,6 +21,7 @@ from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
 from lazulite.app.commands import KEY_SAMPLE, TRAFFIC
 from lazulite.app.faults import clock_of, with_faults
+from lazulite.app.indexes import IndexCommands
 from lazulite.app.partitions import LiveCommands, live_partitions
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
@@ -261,6 +262,9 @@ async def open_services(  # noqa: PLR0913 - most have a default
         else:
             data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
             data.register(store.channel)
+            indexes = IndexCommands(store.engine, store.directory, caches_of(caches))
+            indexes.register(store.channel)
+            await stack.enter_async_context(indexes.running())
         if partitions is not None:
             with suppress(EngineUnavailableError):  # A part of the database is away. It follows the maps later.
                 await partitions.start()

@@ -21,6 +21,7 @@ from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
 from lazulite.app.commands import KEY_SAMPLE, STATUS, TRAFFIC
 from lazulite.app.faults import RuleCommands
+from lazulite.app.indexes import IndexCommands
 from lazulite.app.partitions import PrimaryCommands
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
@@ -176,8 +177,11 @@ async def _behind(
             data = AccountData(opened.engine, opened.contents, server.invalidated)
             data.register(store.channel)
             await RuleCommands(rules, changed=partial(_announce_faults, server)).open(settings, store.channel)
+            indexes = IndexCommands(opened.engine, store.directory, server.invalidated)
+            indexes.register(store.channel)
             try:
-                yield store, partial(_join, server)
+                async with indexes.running():
+                    yield store, partial(_join, server)
             finally:
                 scheduler.close()
                 await server.close()

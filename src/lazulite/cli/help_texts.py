@@ -144,6 +144,16 @@ examples:
   lazulite partitions Orders --account orders --json
 """
 
+INDEX_EXAMPLES = """\
+Queries give the same rows in the same order, only faster. A build goes on when the
+command is interrupted.
+
+examples:
+  lazulite index create Employees by_mail --on Email
+  lazulite index create Orders by_city --on City --scope table
+  lazulite index explain Orders "City eq 'Oslo' and Total gt 5"
+"""
+
 LOGS_EXAMPLES = """\
 The blobs of $logs are read over HTTP. Exit codes: 0 done, 1 rejected, not reached
 or a line could not be read, 2 wrong flags.

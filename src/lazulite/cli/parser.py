@@ -34,6 +34,7 @@ from lazulite.cli.help_texts import (
     EXAMPLES,
     FAULTS_EXAMPLES,
     HEAT_EXAMPLES,
+    INDEX_EXAMPLES,
     LOGS_EXAMPLES,
     PARTITIONS_EXAMPLES,
     QUEUE_EXAMPLES,
@@ -169,6 +170,7 @@ def build_parser() -> Parser:
     _add_heat(commands)
     _add_targets(commands)
     _add_partitions(commands)
+    _add_index(commands)
     _add_logs(commands)
     _add_faults(commands)
     return parser
@@ -418,6 +420,33 @@ def _add_partitions(commands: Commands) -> None:
     parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for the table and each range")
     _control_flags(parser)
+
+
+def _add_index(commands: Commands) -> None:
+    parser = _command(commands, "index", "index", "declare indexes that the service keeps", INDEX_EXAMPLES)
+    actions = parser.add_subparsers(dest="index_command", metavar="ACTION", required=True)
+    for name, summary in (
+        ("create", "declare an index, and build it"),
+        ("list", "show the indexes of a table"),
+        ("rebuild", "build an index again"),
+        ("drop", "drop an index"),
+        ("explain", "tell how a filter is served, and why"),
+    ):
+        action = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        action.add_argument("table", metavar="TABLE", help="name of the table")
+        if name in ("create", "rebuild", "drop"):
+            action.add_argument("index", metavar="NAME", help="name of the index")
+        if name == "create":
+            text = "property to index; repeatable once, for a second one"
+            action.add_argument("--on", action="append", required=True, metavar="PROPERTY", help=text)
+            text = "partition: for queries of one partition; table: for all (partition)"
+            action.add_argument("--scope", choices=("partition", "table"), default="partition", help=text)
+        if name == "explain":
+            action.add_argument("filter", metavar="FILTER", help="a $filter, in quotes")
+        if name in ("list", "explain"):
+            action.add_argument("--json", action="store_true", help="print JSON")
+        action.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
+        _control_flags(action)
 
 
 def _add_logs(commands: Commands) -> None:

@@ -51,7 +51,7 @@ async def parts_of(engine: Engine, spaces: Spaces) -> list[StorePart]:
         if space.catalog is not None:
             async with aclosing(rows_of(engine, _own_part(space))) as runs:
                 async for run in runs:
-                    named += [_named_part(space, space.catalog, row) for row in run]
+                    named += [part for row in run for part in _named_parts(space, space.catalog, row)]
     return [*map(_own_part, own), *sorted(named, key=lambda part: part.space)]
 
 
@@ -59,12 +59,17 @@ def _own_part(space: Space) -> StorePart:
     return StorePart(space.number, space.title, has_markers=space.catalog is not None, is_content=space.in_checksum)
 
 
-def _named_part(space: Space, catalog: CatalogFormat, row: StoredRow) -> StorePart:
+def _named_parts(space: Space, catalog: CatalogFormat, row: StoredRow) -> list[StorePart]:
     try:
         number, name = catalog.read(row.row, row.value)
+        indexes = catalog.indexes(row.value)
     except (ValueError, LookupError, TypeError):
         raise MigrationError(f"{space.title} is damaged at {row.row!r} of account {row.partition!r}") from None
-    return StorePart(number, f"{row.partition}/{name}", catalog)
+    name = f"{row.partition}/{name}"
+    return [
+        StorePart(number, name, catalog),
+        *(StorePart(index.space, f"index {index.name} of {name}") for index in indexes),
+    ]
 
 
 async def rows_of(engine: Engine, part: StorePart, after: Key | None = None) -> AsyncGenerator[list[StoredRow], None]:

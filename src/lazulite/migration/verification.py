@@ -50,7 +50,7 @@ class StoreVerifier:
                 await self._look_at(space, window, report)
             for space in verification.owned:
                 await self._look_at(space, window, report)
-        verification.finish()
+        verification.finish(is_still=False)
         return verification.findings
 
     async def _look_at(

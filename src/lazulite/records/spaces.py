@@ -7,7 +7,7 @@ queues, or containers); each is named by a row of a *catalog*, and is given out 
 in blocks; the rest of a block is skipped, not reused, when a process ends.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,10 +91,25 @@ class CatalogFormat:
     unreachable: Callable[[str, Key], str] = lambda _, __: ""
     """Returns the name of a resource that no request can address, given the space's name and a row; "" if there is
     none. Such a row is not damage. The rows of one name are adjacent."""
+    indexes: Callable[[bytes], Sequence["IndexFormat"]] = lambda _: ()
+    """Returns the indexes that a resource has in spaces of their own, given the value of its row."""
     contents: Callable[[int, Key, bytes], Mapping[ContentId, int | None]] | None = None
     """Returns the contents to which a row refers, with their lengths (None: the row does not tell), given the number of
     such a space, the row and its value. The row's partition owns them. Raises what `verify` raises. None if no row
     refers to any, so that no row need be read for them."""
+
+
+class IndexFormat(NamedTuple):
+    """An index of the rows of a space, in a space of its own."""
+
+    space: int
+    name: str
+    verify: Callable[[Key, bytes], None]
+    """Takes an entry and its value; raises `ValueError`."""
+    entry: Callable[[Key, bytes], Key | None]
+    """Returns the entry of a row; None if it has none."""
+    is_whole: bool
+    """Whether it has the entry of each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from lazulite.engine.content.inspection import ContentSet
 from lazulite.engine.contract import LISTED, EngineError, Key
 from lazulite.engine.key_encoding import decode_key, encode_key
 from lazulite.records.catalog import is_marker, marked_space
-from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, CatalogFormat, Spaces, next_free
+from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, CatalogFormat, IndexFormat, Spaces, next_free
 
 PROBLEMS_MAX = 20
 """So many problems are described; the others are counted."""
@@ -115,6 +115,29 @@ class _Owned(NamedTuple):
 
     name: str
     catalog: CatalogFormat
+    indexes: Sequence[IndexFormat] = ()
+
+
+@dataclass(slots=True)
+class _KeySet:
+    """A set of keys that can be compared with another one, in little memory."""
+
+    count: int = 0
+    digest: int = 0
+
+    def add(self, key: Key) -> None:
+        """Add a key."""
+        self.count += 1
+        self.digest ^= int.from_bytes(hashlib.sha256(encode_key(0, *key)).digest(), "big")
+
+
+class _OwnedIndex(NamedTuple):
+    """An index of a space that a catalog names."""
+
+    name: str
+    format: IndexFormat
+    expected: _KeySet
+    found: _KeySet
 
 
 class Verification:
@@ -132,6 +155,7 @@ class Verification:
         self._seen = ContentSet()
         self._digest = hashlib.sha256()
         self._owned: dict[int, _Owned] = {}
+        self._indexes: dict[int, _OwnedIndex] = {}
         self._unreachable = ""
         """The last one that was found."""
         self._dropped: set[int] = set()
@@ -151,9 +175,15 @@ class Verification:
             self.findings.note(f"row {raw.hex()}: {type(error).__name__}: {error}")
             return ()
 
-    def finish(self) -> None:
-        """Note what only all rows show."""
+    def finish(self, *, is_still: bool = True) -> None:
+        """Note what only all rows show; `is_still` tells whether they were of one moment."""
         self.findings.checksum = self._digest.hexdigest()
+        for index in self._indexes.values():
+            if is_still and index.format.is_whole and index.expected != index.found:
+                self.findings.note(
+                    f"index {index.name} has {index.found.count:,} entries, not the {index.expected.count:,} of its "
+                    "rows; build it again: lazulite index rebuild"
+                )
         for number, owned in self._owned.items():
             if number & ~LISTED >= self._next_space:
                 self.findings.note(f"{owned.catalog.nouns.space} {owned.name} has space {number}, which is not its own")
@@ -179,6 +209,12 @@ class Verification:
         """Verify a row of a space that a catalog names."""
         if number in self._dropped:
             return ()
+        index = self._indexes.get(number)
+        if index is not None:
+            index.format.verify(key, value)
+            index.found.add(key)
+            self._digest_row(raw, value)
+            return ()
         owned = self._owned.get(number)
         if owned is None:
             raise ValueError(f"no catalog names space {number}")
@@ -187,6 +223,10 @@ class Verification:
             owned.catalog.verify(key, value, self._timestamp_max)
         except ValueError as error:
             raise ValueError(f"{nouns.space} {owned.name}, {key}: {error}") from None
+        for each in owned.indexes:
+            entry = each.entry(key, value)
+            if entry is not None:
+                self._indexes[each.space].expected.add(entry)
         self.findings.counts[nouns.rows] += owned.catalog.counted(key)
         unreachable = owned.catalog.unreachable(owned.name, key)
         if unreachable and unreachable != self._unreachable:
@@ -226,7 +266,12 @@ class Verification:
 
     def _name(self, catalog: CatalogFormat, key: Key, value: bytes) -> None:
         number, name = catalog.read(key[1], value)
-        if number < FIRST_FREE_SPACE or number in self._owned:
-            raise ValueError(f"{catalog.nouns.space} {name} has space {number}, which is not its own")
-        self._owned[number] = _Owned(name, catalog)
+        indexes = catalog.indexes(value)
+        numbers = [number, *(index.space for index in indexes)]
+        for at, each in enumerate(numbers):
+            if each < FIRST_FREE_SPACE or each in self._owned or each in self._indexes or each in numbers[:at]:
+                raise ValueError(f"{catalog.nouns.space} {name} has space {each}, which is not its own")
+        self._owned[number] = _Owned(name, catalog, indexes)
+        for index in indexes:
+            self._indexes[index.space] = _OwnedIndex(f"{index.name} of {name}", index, _KeySet(), _KeySet())
         self.findings.counts[catalog.nouns.spaces] += 1

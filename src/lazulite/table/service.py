@@ -18,7 +18,7 @@ from lazulite.partitions.stored_maps import MAPS_SPACE
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS
 from lazulite.protocol.message import Response
 from lazulite.protocol.xml import document as xml
-from lazulite.records.spaces import TABLES, CatalogFormat, ReportNouns, Space
+from lazulite.records.spaces import TABLES, CatalogFormat, IndexFormat, ReportNouns, Space
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.fault_injection import Addressed, addressed_by_url
 from lazulite.service.kernel import ServiceKernel
@@ -28,6 +28,8 @@ from lazulite.table.call import Call, Context, make_context
 from lazulite.table.catalog import Table
 from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.errors import MESSAGE_AS_REASON, MESSAGES
+from lazulite.table.indexes.build import BUILDS_SPACE
+from lazulite.table.indexes.entries import index_format
 from lazulite.table.model.row import assemble, decode_row, encode_keys, encode_properties, ticks_of
 from lazulite.table.operations.write_decisions import APPLY_ALL, APPLY_ONE, REJECTION
 from lazulite.table.payload.formats import HEADER_MAX, format_for_error
@@ -78,6 +80,10 @@ def _read_table(row: str, value: bytes) -> tuple[int, str]:
     if table.name.lower() != row:
         raise ValueError(f"table {row} is called {table.name}")
     return table.space, table.name
+
+
+def _indexes_of(value: bytes) -> Sequence[IndexFormat]:
+    return [index_format(index) for index in Table.from_bytes(value).indexes.declared]
 
 
 def _verify_entity(key: Key, value: bytes, timestamp_max: int) -> None:
@@ -132,7 +138,9 @@ TABLES_SPACE = Space(
     watched=True,
     copied=True,
     in_checksum=True,
-    catalog=CatalogFormat(ReportNouns("table", "tables", "entities"), _read_table, _verify_entity, ticks_of),
+    catalog=CatalogFormat(
+        ReportNouns("table", "tables", "entities"), _read_table, _verify_entity, ticks_of, indexes=_indexes_of
+    ),
 )
 
 
@@ -150,7 +158,7 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     messages=MESSAGES,
     keyed_path=USUAL_PATH,
     keyed_starts=(USUAL_START,),
-    spaces=(TABLES_SPACE, MAPS_SPACE, ROUNDS_SPACE),
+    spaces=(TABLES_SPACE, MAPS_SPACE, ROUNDS_SPACE, BUILDS_SPACE),
     addressed=addressed,
     dropped_code="TableNotFound",
     commits=(APPLY_ONE, APPLY_ALL),

@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from random import Random
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite.engine.contract import Key, KeyRange
+from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.service.routing import QueryLimits
@@ -16,6 +20,7 @@ from lazulite.table.catalog import Catalog
 from lazulite.table.indexes.definition import TABLE_INDEXES_MAX, Scope
 from lazulite.table.indexes.encoding import entity_of
 from lazulite.table.indexes.entries import values_reader
+from tests.postgres.server import empty_database
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import ACCOUNT, Client, header, values
 
@@ -75,8 +80,8 @@ def path_of(table: str, key: tuple[str, str]) -> str:
 class Twins:
     """Two tables of one service, of which one has indexes."""
 
-    def __init__(self) -> None:
-        self.engine = RocksEngine.open(None, system_clock)
+    def __init__(self, engine: Engine | None = None) -> None:
+        self.engine = engine or RocksEngine.open(None, system_clock)
         self.client = Client(self.engine, limits=QueryLimits(lookahead_rows=3))
         self.builder = builder_of(self.engine, self.client)
         self.count = 0
@@ -206,3 +211,52 @@ def test_a_query_gives_the_same_rows_with_indexes_and_without(
         await twins.engine.close()
 
     asyncio.run(compare())
+
+
+QUERIES = [
+    *(f"A {operator} {constant}" for operator in ("eq", "gt", "le") for constant in ("1", "'a'", "''", "true")),
+    "PartitionKey eq 'p' and A eq 1",
+    "PartitionKey eq 'p' and A gt 0 and RowKey gt 'a'",
+    "A eq 1 and B eq 1",
+    "(A eq 1 or A eq 'a' or A eq 2L) and not (RowKey eq 'b')",
+    "A ge 'a' and A lt 'b'",
+]
+
+
+@pytest.mark.parametrize("scripts", [None, True])
+async def test_databases_give_the_same_rows(scripts: bool | None) -> None:
+    engine = PostgresEngine(PostgresSettings(dsn=empty_database(), scripts=scripts), system_clock)
+    twins = Twins(engine)
+    await twins.start()
+    constants: list[Any] = [
+        1,
+        2,
+        "a",
+        "ab",
+        "",
+        True,
+        0.5,
+        ("Edm.Int64", "2"),
+        ("Edm.DateTime", "2026-01-01T00:00:00Z"),
+    ]
+    random = Random(7)
+
+    async def write(count: int) -> None:
+        for _ in range(count):
+            entity = {name: random.choice(constants) for name in "AB" if random.random() < 0.8}
+            key = random.choice(PARTITIONS), random.choice(ROWS)
+            await twins.write(random.choice(["PUT", "PUT", "PATCH", "DELETE"]), key, entity)
+        await twins.batch("p", {row: {"A": random.choice(constants)} for row in ROWS})
+
+    await write(10)
+    for on, scope in ((["A"], Scope.TABLE), (["A"], Scope.PARTITION), (["A", "B"], Scope.TABLE)):
+        await twins.declare(on, scope)
+        await write(6)
+    await twins.check()
+    for text in QUERIES:
+        for top in (1, 3):
+            assert (await twins.pages(INDEXED, text, top))[0] == (await twins.pages(PLAIN, text, top))[0]
+    await twins.undeclare()
+    await write(6)
+    await twins.check()
+    await engine.close()

@@ -273,6 +273,11 @@ class PostgresEngine:
                 await self._pool.fetch(CHECK_WRITABLE)
 
     @property
+    def is_cluster(self) -> bool:
+        """Whether partitions are spread over nodes, so that a commit stays in one; known once it has started."""
+        return self._components is not None and self._components.health is not None
+
+    @property
     def failed_nodes(self) -> tuple[str, ...]:
         """The addresses of the nodes of a cluster that failed to write when the last `check_writable` passed."""
         health = None if self._components is None else self._components.health

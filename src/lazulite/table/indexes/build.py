@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from lazulite.engine.commit import Commit, Decision, Values, put_rows
 from lazulite.engine.contract import Engine, Key, KeyRange
-from lazulite.records.spaces import INDEX_BUILDS, TABLES
+from lazulite.records.spaces import INDEX_BUILDS, TABLES, Space
 from lazulite.table.catalog import Catalog, Table, row_of
-from lazulite.table.indexes.definition import DeclarationError, Index, Scope, State
+from lazulite.table.indexes.definition import ACCOUNT_INDEXES_MAX, DeclarationError, Index, Scope, State
 from lazulite.table.indexes.entries import IndexMaintenance
 
 _ROWS_OF_A_COMMIT = 100
@@ -72,10 +72,15 @@ class IndexBuilder:
             DeclarationError: it is not allowed, or there is no such table.
         """
         await self._table(account, table)
+        others = [len(each.indexes.declared) async for each in self._catalog.list(account, "")]
+        if sum(others) >= ACCOUNT_INDEXES_MAX:
+            raise DeclarationError(f"account {account} has {ACCOUNT_INDEXES_MAX} indexes, which is the most")
         async with self._changing(account, table):
             changed = await self._catalog.declare_index(account, table, name, on, scope)
+        index = _found(changed, name)
+        await self._note(account, table, index, BuildProgress())
         await self._settle(changed.space, changed.indexes.version)
-        return _found(changed, name)
+        return index
 
     async def build(self, account: str, table: str, name: str) -> AsyncGenerator[BuildProgress, None]:
         """Build an index, or go on with that, and yield how far it has come. At the end queries use it.
@@ -87,15 +92,27 @@ class IndexBuilder:
         if index.state is State.READY:
             return
         await self._set_state(account, table, index, State.BUILDING)
-        row = f"{row_of(table)}/{index.space}"
-        progress = _read_progress(await self._engine.get(INDEX_BUILDS, account, row))
+        progress = _read_progress(await self._engine.get(INDEX_BUILDS, account, _row_of(table, index)))
         async with aclosing(self._filled(account, table, index, progress)) as steps:
             async for step in steps:
-                progress = step
-                await self._engine.commit(INDEX_BUILDS, account, put_rows({row: json.dumps(progress).encode()}))
-                yield progress
+                await self._note(account, table, index, step)
+                yield step
         await self._set_state(account, table, index, State.READY)
-        await self._engine.commit(INDEX_BUILDS, account, put_rows({row: None}))
+        await self._note(account, table, index, None)
+
+    async def unfinished(self) -> AsyncGenerator[tuple[str, str, str], None]:
+        """Yield the account, the table and the name of each index that is not built."""
+        rows = [
+            key
+            async for part in self._engine.scan(INDEX_BUILDS, [KeyRange(("", ""), None)])
+            for key in zip(*part.columns(), strict=True)
+        ]
+        for account, row in rows:
+            name, _, space = row.rpartition("/")
+            table = await self._catalog.read(account, name)
+            for index in () if table is None else table.indexes.declared:
+                if index.space == int(space) and index.state is not State.READY:
+                    yield account, name, index.name
 
     async def drop(self, account: str, table: str, name: str) -> None:
         """Drop an index, and give up its entries.
@@ -108,8 +125,12 @@ class IndexBuilder:
         async with self._changing(account, table):
             changed = await self._catalog.drop_index(account, table, index)
         await self._settle(changed.space, changed.indexes.version)
-        row = f"{row_of(table)}/{index.space}"
-        await self._engine.commit(INDEX_BUILDS, account, put_rows({row: None}))
+        await self._note(account, table, index, None)
+
+    async def _note(self, account: str, table: str, index: Index, progress: BuildProgress | None) -> None:
+        """Note how far the build of an index has come; None: it has ended."""
+        value = None if progress is None else json.dumps(progress).encode()
+        await self._engine.commit(INDEX_BUILDS, account, put_rows({_row_of(table, index): value}))
 
     async def _set_state(self, account: str, table: str, index: Index, state: State) -> None:
         async with self._changing(account, table):
@@ -171,8 +192,22 @@ def _found(table: Table, name: str) -> Index:
     return index
 
 
+def _row_of(table: str, index: Index) -> str:
+    return f"{row_of(table)}/{index.space}"
+
+
 def _read_progress(value: bytes | None) -> BuildProgress:
     if value is None:
         return BuildProgress()
     rows, after = json.loads(value)
     return BuildProgress(rows, None if after is None else (after[0], after[1]))
+
+
+def _verify(key: Key, value: bytes) -> None:
+    name, _, space = key[1].rpartition("/")
+    if not name or not space.isdecimal():
+        raise ValueError(f"the build of an index has the row {key[1]!r}")
+    _read_progress(value)
+
+
+BUILDS_SPACE = Space(number=INDEX_BUILDS, owner="table", title="the builds of indexes", copied=True, verify=_verify)

@@ -8,8 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from lazulite.engine.commit import CompanionWrite
-from lazulite.table.indexes.definition import Index, Indexes, Scope
-from lazulite.table.indexes.encoding import encode_value, entry_in_partition, entry_in_table
+from lazulite.engine.contract import Key
+from lazulite.records.spaces import IndexFormat
+from lazulite.table.indexes.definition import Index, Indexes, Scope, State
+from lazulite.table.indexes.encoding import (
+    encode_value,
+    end_of_values,
+    entity_of,
+    entry_in_partition,
+    entry_in_table,
+)
 from lazulite.table.model.property_reader import property_reader
 
 ENTRY = b""
@@ -76,3 +84,24 @@ class IndexMaintenance:
 def maintenance_of(indexes: Indexes) -> IndexMaintenance:
     """Return what keeps the entries of the indexes of a table."""
     return IndexMaintenance(indexes.declared)
+
+
+def index_format(index: Index) -> IndexFormat:
+    """Return how the entries of an index are verified."""
+    read = values_reader(index.on)
+    in_table = index.scope is Scope.TABLE
+    entry_of = entry_in_table if in_table else entry_in_partition
+
+    def verify(key: Key, value: bytes) -> None:
+        if value != ENTRY:
+            raise ValueError(f"an entry of index {index.name} has a value")
+        partition, row = entity_of(key, len(index.on), in_table=in_table)
+        values = key[0] if in_table else key[1][: end_of_values(key[1], len(index.on))]
+        if entry_of(values, (partition, row)) != key:
+            raise ValueError(f"an entry of index {index.name} is not as Lazulite writes it")
+
+    def entry(key: Key, value: bytes) -> Key | None:
+        values = read(value)
+        return None if values is None else entry_of(values, key)
+
+    return IndexFormat(index.space, index.name, verify, entry, index.state is State.READY)

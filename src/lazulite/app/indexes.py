@@ -1,0 +1,233 @@
+"""The commands for declared indexes: by the process that has the store, beside its requests.
+
+A build goes on without a client that follows it. The next process continues the one that this process could not end.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+from lazulite.app.account_data import Invalidated
+from lazulite.app.commands import (
+    INDEX_BUILD,
+    INDEX_CREATE,
+    INDEX_DROP,
+    INDEX_EXPLAIN,
+    INDEX_LIST,
+    ExplainArguments,
+    IndexArguments,
+    IndexDeclaration,
+    TableArguments,
+)
+from lazulite.app.stores import CACHE_TTL_SECONDS
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.control.channel import Channel
+from lazulite.control.command import ControlError, Json
+from lazulite.engine.contract import Engine, EngineError
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.protocol.errors import ServiceError
+from lazulite.table.indexes.build import BuildProgress, IndexBuilder, Settle
+from lazulite.table.indexes.definition import DeclarationError, Index, Scope
+from lazulite.table.indexes.planner import Reason, access_by, plan_indexes
+from lazulite.table.query.filter import parse, query_class
+
+T = TypeVar("T")
+
+DATABASE_SETTLE_SECONDS = CACHE_TTL_SECONDS + 1.5 * PostgresSettings(dsn="").statement_seconds
+"""How long a process of a database may still write with what it knew of a table: until its cache of the table is read
+again, and a statement has ended."""
+
+
+def settle_of(engine: Engine, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Settle:
+    """Return what waits until no process writes with older indexes, given the engine of the store."""
+
+    async def settle(space: int, version: int) -> None:
+        if isinstance(engine, RocksEngine):
+            engine.fence(space, version)
+        else:
+            await sleep(DATABASE_SETTLE_SECONDS)
+
+    return settle
+
+
+class _Build:
+    """A build that goes on in the background."""
+
+    def __init__(self, work: AsyncGenerator[BuildProgress, None]) -> None:
+        self.progress = BuildProgress()
+        self._ended = False
+        self._news = asyncio.Event()
+        self.task = asyncio.create_task(self._run(work))
+
+    async def _run(self, work: AsyncGenerator[BuildProgress, None]) -> None:
+        try:
+            async for progress in work:
+                self.progress = progress
+                self._tell()
+        finally:
+            await work.aclose()
+            self._ended = True
+            self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def follow(self) -> AsyncGenerator[int, None]:
+        """Yield how many rows were gone through, as that grows, until the build ends. Raises what ended it."""
+        shown = -1
+        while not self._ended:
+            news = self._news
+            if self.progress.rows > shown:
+                shown = self.progress.rows
+                yield shown
+            await news.wait()
+        if self.progress.rows > shown:
+            yield self.progress.rows
+        await self.task
+
+
+class IndexCommands:
+    """Declares, builds, lists, explains and drops indexes.
+
+    Args:
+        engine: of the store.
+        directory: the accounts.
+        invalidated: keeps rows out of all caches while they are changed.
+        settle: see `table.indexes.build`.
+    """
+
+    def __init__(
+        self, engine: Engine, directory: AccountDirectory, invalidated: Invalidated, settle: Settle | None = None
+    ) -> None:
+        self._engine = engine
+        self._builder = IndexBuilder(engine, invalidated, settle or settle_of(engine))
+        self._directory = directory
+        self._builds: dict[tuple[str, str, str], _Build] = {}
+
+    def register(self, channel: Channel) -> None:
+        """Have the commands run in this process."""
+        channel.register(INDEX_LIST, self.list)
+        channel.register(INDEX_CREATE, self.create)
+        channel.register(INDEX_BUILD, self.build)
+        channel.register(INDEX_DROP, self.drop)
+        channel.register(INDEX_EXPLAIN, self.explain)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Continue the builds that were interrupted, and end all of them at last."""
+        with suppress(EngineError):  # They are continued by the next process that starts.
+            async for account, table, name in self._builder.unfinished():
+                self._begin(account, table, name)
+        try:
+            yield
+        finally:
+            for build in self._builds.values():
+                build.task.cancel()
+            await asyncio.gather(*(build.task for build in self._builds.values()), return_exceptions=True)
+
+    async def list(self, of: TableArguments) -> AsyncGenerator[Json, None]:
+        """Yield an object for each index of a table."""
+        account = self._account(of.account)
+        for index in await _told(self._builder.indexes(account, of.table)):
+            build = self._builds.get((account, of.table.lower(), index.name))
+            rows = None if build is None or build.task.done() else build.progress.rows
+            yield {
+                "name": index.name,
+                "on": list(index.on),
+                "scope": index.scope.value,
+                "state": index.state.value,
+                "rows": rows,
+            }
+
+    async def create(self, of: IndexDeclaration) -> AsyncGenerator[Json, None]:
+        """Declare an index, and build it; yield how many rows were gone through, as that grows."""
+        account = self._account(of.account)
+        on = [of.on, of.and_on] if of.and_on else [of.on]
+        if of.scope == Scope.TABLE.value and isinstance(self._engine, PostgresEngine) and self._engine.is_cluster:
+            raise ControlError(
+                "bad-index", "on Citus an index has the scope of a partition: a commit stays on one node"
+            )
+        index = await _told(self._builder.create(account, of.table, of.name, on, Scope(of.scope)))
+        async for rows in self._follow(account, of.table, index.name):
+            yield rows
+
+    async def build(self, of: IndexArguments) -> AsyncGenerator[Json, None]:
+        """Go on with a build, or begin it again; yield as `create`."""
+        account = self._account(of.account)
+        index = await self._index(account, of)
+        if of.again:
+            await self._end(account, of.table, index.name)
+            await _told(self._builder.drop(account, of.table, index.name))
+            index = await _told(self._builder.create(account, of.table, index.name, index.on, index.scope))
+        async for rows in self._follow(account, of.table, index.name):
+            yield rows
+
+    async def drop(self, of: IndexArguments) -> AsyncGenerator[Json, None]:
+        """Drop an index."""
+        account = self._account(of.account)
+        index = await self._index(account, of)
+        await self._end(account, of.table, index.name)
+        await _told(self._builder.drop(account, of.table, index.name))
+        yield {"dropped": index.name}
+
+    async def explain(self, of: ExplainArguments) -> AsyncGenerator[Json, None]:
+        """Yield how a query is served: its class, the indexes that it uses, and for each other one why not."""
+        indexes = await _told(self._builder.indexes(self._account(of.account), of.table))
+        try:
+            tree = parse(of.filter)
+        except ServiceError as error:
+            raise ControlError("bad-filter", error.message or error.code) from None
+        plan = plan_indexes(tree, indexes)
+        used = {} if plan is None else {access.index.name: access for access in plan.accesses}
+        yield {"class": query_class(tree), "uses": list(used)}
+        for index in indexes:
+            access = access_by(tree, index)
+            if isinstance(access, Reason):
+                yield {"index": index.name, "used": False, "why": access.value}
+            else:
+                why = f"{len(access.ranges)} ranges of entries, {'in' if access.is_ordered else 'not in'} order"
+                yield {"index": index.name, "used": index.name in used, "why": why}
+
+    async def _index(self, account: str, of: IndexArguments) -> Index:
+        found = {index.name.lower(): index for index in await _told(self._builder.indexes(account, of.table))}
+        if of.name.lower() not in found:
+            raise ControlError("no-index", f"the table {of.table} has no index {of.name}")
+        return found[of.name.lower()]
+
+    def _begin(self, account: str, table: str, name: str) -> _Build:
+        build = self._builds.get((account, table.lower(), name))
+        if build is None or build.task.done():
+            build = self._builds[account, table.lower(), name] = _Build(self._builder.build(account, table, name))
+        return build
+
+    async def _follow(self, account: str, table: str, name: str) -> AsyncGenerator[Json, None]:
+        try:
+            async for rows in self._begin(account, table, name).follow():
+                yield {"rows": rows}
+        except DeclarationError as error:
+            raise ControlError("bad-index", str(error)) from None
+
+    async def _end(self, account: str, table: str, name: str) -> None:
+        build = self._builds.pop((account, table.lower(), name), None)
+        if build is not None:
+            build.task.cancel()
+            await asyncio.wait([build.task])
+
+    def _account(self, name: str) -> str:
+        names = self._directory.names()
+        if name and name not in names:
+            raise ControlError("no-account", f"there is no account {name}")
+        if not name and len(names) != 1:
+            raise ControlError("no-account", "there are several accounts; pass --account")
+        return name or names[0]
+
+
+async def _told(work: Coroutine[None, None, T]) -> T:
+    try:
+        return await work
+    except DeclarationError as error:
+        raise ControlError("bad-index", str(error)) from None
