@@ -30,6 +30,7 @@ TABLES: Mapping[str, Callable[[Catalogue], Workload]] = {
     "page of 1,000": Catalogue.pages,
     "durable insert": Catalogue.insert,
     "durable merge": Catalogue.merge,
+    "transaction of 100": Catalogue.transaction,
 }
 QUEUES: Mapping[str, Callable[[Queues], Workload]] = {
     "queue put": Queues.put,
