@@ -5,7 +5,7 @@ Each engine picks its cheapest way from the value:
     RocksDB      reads the rows and decides in the step in which the commit joins its group; it needs nothing else
     PostgreSQL   decides on examples, if all rows have preconditions, and sends the preconditions along; otherwise it
                  reads the rows, and writes if they are unchanged (see `postgres.engine`)
-    remote       sends the process that has the store a conditional write, if the commit comes to one; or asks it to
+    remote       sends the process that has the store conditional writes, if the commit comes to these; or asks it to
                  run the commit, if the commit has a procedure; otherwise it reads the rows, decides, and sends a
                  compare-and-swap of all of them
 
@@ -125,10 +125,10 @@ class CommitProcedure(NamedTuple, Generic[T]):
     """Takes what `encode` returned to the same commit."""
     encode_result: Callable[[T], Plain] = lambda result: result
     decode_result: Callable[[Plain], T] = lambda result: result
-    conditional: Callable[[Any, Values | None], ConditionalWrite | None] | None = None
-    """Takes the `argument` of a commit of one row, and the row's value (None: it was not read), to the write that the
-    commit comes to. Returns None if that depends on the value, or takes more than a short step. The result of such a
-    commit is the timestamp."""
+    conditional: Callable[[Any, Values | None], Sequence[ConditionalWrite] | None] | None = None
+    """Takes the `argument` of a commit, and the values of its rows (None: they were not read), to the writes that the
+    commit comes to, one for each row. Returns None if that depends on the values, or takes more than a short step. The
+    result of such a commit is the timestamp."""
     complete: Callable[[int, Sequence[bytes]], bytes] = lambda _, parts: b"".join(parts)
     """Returns the value of a row, given the commit timestamp in ticks and the parts of a `ConditionalWrite`."""
 

@@ -27,6 +27,7 @@ from lazulite.engine.remote.conditional_writes import BYTES_MAX, WRITES_MAX
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import GROUP_BYTES_MAX
+from lazulite.engine.rocksdb.options import RocksSettings
 from tests.engine.rocksdb.failing import QUICK, Failpoints, writable_again
 
 from .over_channel import join
@@ -52,11 +53,23 @@ class WriteIf(NamedTuple):
             raise NotAsExpectedError(self.row)
         return Decision({self.row: None if self.text is None else complete(timestamp, [self.text])}, timestamp)
 
-    def conditional(self, current: Values | None) -> ConditionalWrite | None:
+    def conditional(self, current: Values | None) -> list[ConditionalWrite] | None:
         """Return the write, without the row's value unless the text says that it is needed."""
         if current is None and self.text == b"read":
             return None
-        return ConditionalWrite(self.expected, None if self.text is None else [self.text])
+        return [ConditionalWrite(self.expected, None if self.text is None else [self.text])]
+
+
+def several(writes: Sequence[WriteIf]) -> Commit[int]:
+    """Return the commit of several writes, all of them or none."""
+
+    def decide(values: Values, timestamp: int) -> Decision[int]:
+        changes: dict[str, bytes | None] = {}
+        for each, value in zip(writes, values, strict=True):
+            changes |= each._decide([value], timestamp).changes
+        return Decision(changes, timestamp)
+
+    return Commit([each.row for each in writes], decide, procedure=WRITE_ALL_IF, argument=writes)
 
 
 class NotAsExpectedError(Exception):
@@ -76,8 +89,15 @@ def complete(timestamp: int, parts: Sequence[bytes]) -> bytes:
 WRITE_IF = CommitProcedure[int](
     "write_if", tuple, lambda sent: WriteIf(*sent).commit, conditional=WriteIf.conditional, complete=complete
 )
+WRITE_ALL_IF = CommitProcedure[int](
+    "write_all_if",
+    lambda writes: list(map(tuple, writes)),
+    lambda sent: several([WriteIf(*each) for each in sent]),
+    conditional=lambda writes, current: [each.conditional(current)[0] for each in writes],
+    complete=complete,
+)
 NOT_AS_EXPECTED = Encoding(NotAsExpectedError, lambda error: error.args[0], NotAsExpectedError)
-CODEC = Codec([WRITE_IF], [NOT_AS_EXPECTED])
+CODEC = Codec([WRITE_IF, WRITE_ALL_IF], [NOT_AS_EXPECTED])
 
 
 class Parts:
@@ -182,6 +202,41 @@ async def test_writes_see_what_has_joined_and_is_not_durable(parts: Parts) -> No
     assert sorted(isinstance(each, NotAsExpectedError) for each in results) == [False, True]
 
 
+@given(
+    before=st.lists(st.sampled_from([None, b"a", b"b"]), min_size=2, max_size=4),
+    expected=st.lists(st.sampled_from([None, b"", b"a", True]), min_size=4, max_size=4),
+)
+async def test_a_commit_of_several_rows_writes_all_or_none_with_one_timestamp(
+    before: list[bytes | None], expected: list[Expected]
+) -> None:
+    parts = Parts(RocksEngine.open(None, lambda: NOW))
+    await parts.join()
+    rows = [f"r{number}" for number in range(len(before))]
+    await parts.engine.commit(FREE, "p", changing(rows, lambda *_: dict(zip(rows, before, strict=True))))
+    asked = [WriteIf(*each, b"x") for each in zip(rows, expected, strict=False)]
+    [outcome] = await outcomes([asyncio.create_task(parts.workers[0].commit(FREE, "p", several(asked)))])
+    after = [await parts.engine.get(FREE, "p", row) for row in rows]
+    if all(is_met(each, value) for each, value in zip(expected, before, strict=False)):
+        assert after == [complete(NOW + 1, [b"x"])] * len(rows)
+        assert (outcome, parts.kinds()) == (NOW + 1, [messages.WRITE])
+    else:
+        assert (type(outcome), after) == (NotAsExpectedError, before)
+    assert await outcomes(write(parts.workers[1], WriteIf("s", True, b"x"))) == [NOW + (2 if after != before else 1)]
+    await parts.close()
+
+
+async def test_rows_that_are_large_are_read_by_the_commit(tmp_path: Path) -> None:
+    parts = Parts(RocksEngine.open(tmp_path / "store", lambda: NOW, RocksSettings(read_bytes_max=100)))
+    await parts.join()
+    rows = ["a", "b", "c"]
+    await parts.engine.commit(FREE, "p", changing(rows, lambda *_: dict.fromkeys(rows, bytes(60))))
+    results = await outcomes(write(parts.workers[0], *(WriteIf(row, b"", b"x") for row in rows)))
+    assert all(isinstance(each, int) for each in results)
+    assert len(set(results)) == len(rows)
+    assert parts.kinds() == [messages.WRITE, messages.COMMIT]
+    await parts.close()
+
+
 async def test_a_write_that_depends_on_the_row_is_asked_for_without_a_replica(parts: Parts) -> None:
     assert await outcomes(write(parts.workers[0], WriteIf("r", None, b"read"))) == [NOW]
     assert parts.kinds() == [messages.COMMIT]
@@ -212,7 +267,7 @@ async def _send(parts: Parts, keys: Sequence[bytes]) -> None:
     parts.server.report = reported.append
     every = len(keys)
     try:
-        await parts.workers[1]._send_writes(FREE, WRITE_IF.name, keys, [True] * every, [[b"x"]] * every)
+        await parts.workers[1]._send_writes(FREE, WRITE_IF.name, keys, [True] * every, [[b"x"]] * every, False)
     finally:
         assert reported == ["a call of a worker failed: ValueError"]
 
@@ -220,7 +275,7 @@ async def _send(parts: Parts, keys: Sequence[bytes]) -> None:
 async def test_a_malformed_message_writes_nothing(parts: Parts) -> None:
     reported: list[str] = []
     parts.server.report = reported.append
-    sent = parts.workers[0]._send_writes(FREE, WRITE_IF.name, [b"p\0a", b"p\0b"], [True, True], [[b"x"], [3]])  # type: ignore[list-item]
+    sent = parts.workers[0]._send_writes(FREE, WRITE_IF.name, [b"p\0a", b"p\0b"], [True, True], [[b"x"], [3]], False)  # type: ignore[list-item]
     with pytest.raises(EngineError, match="TypeError"):
         await sent
     assert reported == ["a call of a worker failed: TypeError"]

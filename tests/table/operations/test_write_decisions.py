@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lazulite.engine.commit import Commit, Expect, Precondition, Values
+from lazulite.engine.commit import Commit, ConditionalWrite, Decision, Expect, Precondition, Values
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
 from lazulite.table.model.edm import INT32, INT64, STRING
@@ -21,7 +21,16 @@ from lazulite.table.model.row import (
     encode_properties,
     in_order,
 )
-from lazulite.table.operations.write_decisions import APPLY_ONE, MERGE, EntityWrite, apply_all, apply_one, merge_members
+from lazulite.table.operations.write_decisions import (
+    APPLY_ALL,
+    APPLY_ONE,
+    MERGE,
+    EntityWrite,
+    WriteRejectedError,
+    apply_all,
+    apply_one,
+    merge_members,
+)
 from tests.table.strategies import keys, properties
 from tests.table.writes import NOW, STORED, writes
 
@@ -78,23 +87,52 @@ def test_a_conditional_write_does_what_is_decided_on_the_row(write: EntityWrite,
         done = replace(write).apply(current, NOW + 1)
     except ServiceError as error:
         done = error
-    conditional = write.conditional(None) or write.conditional([current])
+    conditional = write.conditional(None, read=False) or write.conditional(current, read=True)
     if conditional is None:  # The primary is asked: it rejects, or merges in steps.
         assert isinstance(done, ServiceError)
         return
-    expected, parts = conditional
-    met = current is None if expected is None else expected is True or (current or b"").startswith(expected)
-    if met and (current is not None or not isinstance(expected, bytes)):
-        assert done == (None if parts is None else APPLY_ONE.complete(NOW + 1, parts))
+    if _met(conditional, current):
+        assert done == (conditional.parts and APPLY_ONE.complete(NOW + 1, conditional.parts))
     else:
         assert isinstance(done, ServiceError)
+
+
+@given(
+    st.tuples(writes("a"), writes("b")),
+    st.lists(st.sampled_from([None, STORED]), min_size=2, max_size=2),
+    st.booleans(),
+)
+def test_conditional_writes_of_a_transaction_do_what_is_decided_on_its_rows(
+    several: tuple[EntityWrite, ...], current: list[bytes | None], read: bool
+) -> None:
+    assume(all(write.condition is None or write.kind.must_exist for write in several))
+    assert APPLY_ALL.conditional is not None
+    conditional = APPLY_ALL.conditional([replace(write) for write in several], current if read else None)
+    try:
+        decision = apply_all(several).decide(current, NOW + 1)
+    except WriteRejectedError:
+        assert conditional is None or not all(map(_met, conditional, current))
+        return
+    assert isinstance(decision, Decision)
+    assert (conditional is None) == (not read and any(write.kind.merges for write in several))
+    if conditional is not None:
+        assert all(map(_met, conditional, current))
+        completed = [parts and APPLY_ALL.complete(NOW + 1, parts) for _, parts in conditional]
+        assert completed == list(decision.changes.values())
+
+
+def _met(write: ConditionalWrite, value: bytes | None) -> bool:
+    expected = write.expected
+    if value is None or expected is None or expected is True:
+        return expected is True or (value is None and expected is None)
+    return value.startswith(expected)
 
 
 @given(writes("r"))
 def test_a_conditional_merge_holds_for_the_version_of_the_row_that_was_read(write: EntityWrite) -> None:
     merge = replace(write, kind=MERGE, condition=None)
-    assert merge.conditional(None) is None
-    conditional = merge.conditional([STORED])
+    assert merge.conditional(None, read=False) is None
+    conditional = merge.conditional(STORED, read=True)
     if conditional is not None:
         assert STORED.startswith(conditional.expected)  # type: ignore[arg-type]  # of a row that is present
         assert not OTHER.startswith(conditional.expected)  # type: ignore[arg-type]  # likewise

@@ -9,7 +9,7 @@ import itertools
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from lazulite.app import worker
 from lazulite.app.registry import SPACES
@@ -19,7 +19,8 @@ from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Message
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.rocksdb.change_log import ChangeLogReader
-from lazulite.engine.rocksdb.engine import RocksEngine, Rows, Written
+from lazulite.engine.rocksdb.database import Rows
+from lazulite.engine.rocksdb.engine import RocksEngine, Written
 from lazulite.engine.rocksdb.replica import Replica
 from lazulite.server.server import Sockets
 from tests.torture.variants import slow_syncs
@@ -27,6 +28,7 @@ from tests.torture.variants import slow_syncs
 LATE_READS = 8
 """One of so many reads finds the changes."""
 
+Complete: TypeAlias = Callable[[int, Sequence[bytes]], bytes]
 T = TypeVar("T")
 
 
@@ -95,11 +97,25 @@ def write_whatever_the_row_is() -> None:
     write_now = RocksEngine.write_now
 
     def write_anyway(
-        self: RocksEngine, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+        self: RocksEngine, space: int, rows: Rows, complete: Complete, waiter: Waiter, *, together: bool
     ) -> Written | Unknown:
-        return write_now(self, space, [(key, True, parts) for key, _, parts in rows], complete, waiter)
+        return write_now(
+            self, space, [(key, True, parts) for key, _, parts in rows], complete, waiter, together=together
+        )
 
     RocksEngine.write_now = write_anyway  # type: ignore[method-assign]  # That is the mutation.
+
+
+def write_a_part_of_a_transaction() -> None:
+    """Write those entities of a transaction that are as expected."""
+    write_now = RocksEngine.write_now
+
+    def write_part(
+        self: RocksEngine, space: int, rows: Rows, complete: Complete, waiter: Waiter, *, together: bool
+    ) -> Written | Unknown:
+        return write_now(self, space, rows, complete, waiter, together=False)
+
+    RocksEngine.write_now = write_part  # type: ignore[method-assign]  # That is the mutation.
 
 
 def repeat_timestamps() -> None:
@@ -107,13 +123,13 @@ def repeat_timestamps() -> None:
     write_now = RocksEngine.write_now
 
     def write_by_stopped_clock(
-        self: RocksEngine, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+        self: RocksEngine, space: int, rows: Rows, complete: Complete, waiter: Waiter, *, together: bool
     ) -> Written | Unknown:
         database = self._lifecycle.writable()
         newest, clock = database.newest_timestamp, self._clock
         self._clock = lambda: newest
         try:
-            return write_now(self, space, rows, complete, waiter)
+            return write_now(self, space, rows, complete, waiter, together=together)
         finally:
             database.newest_timestamp, self._clock = newest, clock
 
@@ -126,10 +142,10 @@ def acknowledge_before_the_flush() -> None:
     write_now = RocksEngine.write_now
 
     def write_and_tell(
-        self: RocksEngine, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+        self: RocksEngine, space: int, rows: Rows, complete: Complete, waiter: Waiter, *, together: bool
     ) -> Written | Unknown:
         later: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        written = write_now(self, space, rows, complete, later)
+        written = write_now(self, space, rows, complete, later, together=together)
         if written is not UNKNOWN and len(written.declined) < len(rows):
             asyncio.get_running_loop().call_soon(waiter.set_result, None)
         return written
@@ -148,6 +164,7 @@ DETECTED_BY = {
     "acknowledge-without-evicting": "was not seen by all workers",
     "read-changes-late": "no order explains",
     "write-whatever-the-row-is": "no order explains",
+    "write-a-part-of-a-transaction": "no order explains",
     "repeat-timestamps": "have the same ETag",
     "acknowledge-before-the-flush": "no order explains",
 }
@@ -167,6 +184,7 @@ def _start_broken(name: str) -> None:
 MUTATIONS: dict[str, Callable[[], None]] = {
     **{name: partial(_start_broken, name) for name in _IN_WORKERS},
     "write-whatever-the-row-is": write_whatever_the_row_is,
+    "write-a-part-of-a-transaction": write_a_part_of_a_transaction,
     "repeat-timestamps": repeat_timestamps,
     "acknowledge-before-the-flush": acknowledge_before_the_flush,
 }

@@ -27,16 +27,19 @@ from lazulite.engine.contract import (
     Unknown,
     Waiter,
 )
-from lazulite.engine.key_encoding import encode_key
+from lazulite.engine.key_encoding import encode_keys
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
-from lazulite.engine.remote.conditional_writes import ConditionalWrites, Parts
+from lazulite.engine.remote.conditional_writes import WRITES_MAX, ConditionalWrites, Parts
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.rocksdb.replica import Replica
 from lazulite.engine.rocksdb.scan import Cursor, RowSlice
 
 T = TypeVar("T")
+
+_READ_BYTES_MAX = 1 << 20
+"""So many bytes of a commit's rows are read in one step."""
 
 
 async def _slices(cursor: Cursor) -> AsyncGenerator[RowSlice, None]:
@@ -154,23 +157,42 @@ class RemoteEngine:
     def _write(
         self, space: int, partition: str, commit: Commit[T], procedure: CommitProcedure[T]
     ) -> "asyncio.Future[int | None] | None":
-        """Send a commit as a conditional write, and return the future of its timestamp; None if it is none."""
-        if procedure.conditional is None:
+        """Send a commit as conditional writes, and return the future of its timestamp; None if it comes to none."""
+        rows = commit.rows
+        if procedure.conditional is None or len(rows) > WRITES_MAX:
             return None
         self._check_open()
-        [row] = commit.rows
-        write = procedure.conditional(commit.argument, None)
-        if write is None:
+        writes = procedure.conditional(commit.argument, None)
+        if writes is None and (values := self._read_now(space, partition, rows)) is not None:
+            writes = procedure.conditional(commit.argument, values)
+        if writes is None:
+            return None
+        return self._writes.add(space, procedure.name, encode_keys(space, partition, rows), writes)
+
+    def _read_now(self, space: int, partition: str, rows: Sequence[str]) -> list[bytes | None] | None:
+        """Return the values of rows in the replica; None if it cannot tell, or if they are large together."""
+        values: list[bytes | None] = []
+        left_bytes = _READ_BYTES_MAX
+        for row in rows:
             value = self.get_now(space, partition, row)
-            write = None if value is UNKNOWN else procedure.conditional(commit.argument, [value])
-        return (
-            None if write is None else self._writes.add(space, procedure.name, encode_key(space, partition, row), write)
-        )
+            if value is UNKNOWN:
+                return None
+            left_bytes -= len(value or b"")
+            if left_bytes < 0 and len(rows) > 1:
+                return None
+            values.append(value)
+        return values
 
     def _send_writes(
-        self, space: int, name: str, keys: Sequence[bytes], expected: Sequence[Expected], parts: Sequence[Parts]
+        self,
+        space: int,
+        name: str,
+        keys: Sequence[bytes],
+        expected: Sequence[Expected],
+        parts: Sequence[Parts],
+        together: bool,
     ) -> "asyncio.Future[Plain]":
-        response = self._post(messages.WRITE, space, name, keys, expected, parts)
+        response = self._post(messages.WRITE, space, name, keys, expected, parts, together)
         self.channel.send()
         return response
 

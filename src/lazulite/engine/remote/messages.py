@@ -3,7 +3,7 @@
     to the primary                                to the worker
     (GET, n, space, partition, row)               (DONE, n, result)
     (COMMIT, n, space, partition, name, argument) (REJECTED, n, rejection)
-    (WRITE, n, space, name, keys, expected, parts)
+    (WRITE, n, space, name, keys, expected, parts, together)
     (DROP, n, space)                              (FAILED, n, kind of EngineError, text)
     (CHECK, n)
     (FLUSH, n)
@@ -20,7 +20,7 @@
 
 `n` is the worker's number of a call, `m` the primary's number of a change. A scan may be `SLICES_AHEAD` slices ahead of
 its reader. A `COMMIT` has the name of a `CommitProcedure` and what it encoded; a `Codec` has all of these, and encodes
-rejections. A `WRITE` has conditional writes of several commits (see `conditional_writes`). A `CALL` runs a procedure
+rejections. A `WRITE` has conditional writes (see `conditional_writes`). A `CALL` runs a procedure
 that a service registers at the primary: work for which all workers share one memory.
 """
 

@@ -21,14 +21,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
-from lazulite.engine.commit import Plain
+from lazulite.engine.commit import Expected, Plain
 from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange, Snapshot, Unknown, Waiter
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
-from lazulite.engine.remote.conditional_writes import WRITES_MAX
+from lazulite.engine.remote.conditional_writes import WRITES_MAX, Parts
 from lazulite.engine.remote.messages import SLICES_AHEAD, Procedure
-from lazulite.engine.rocksdb.engine import RocksEngine, Rows, Written
+from lazulite.engine.rocksdb.database import Rows
+from lazulite.engine.rocksdb.engine import RocksEngine, Written
 
 ACKNOWLEDGE_SECONDS_MAX = 5.0
 """How long a worker may take to acknowledge an invalidation."""
@@ -110,13 +111,13 @@ class EngineServer:
         async with self.invalidated(space, [(partition, row) for row in commit.rows]):
             return procedure.encode_result(await self.engine.commit(space, partition, commit))
 
-    def write(self, space: int, name: str, rows: Rows, waiter: Waiter) -> Written | Unknown:
+    def write(self, space: int, name: str, rows: Rows, waiter: Waiter, *, together: bool) -> Written | Unknown:
         """Have a worker's conditional writes join the open commit group, see `RocksEngine.write_now`."""
         if len(rows) > WRITES_MAX:
             raise ValueError("a message has too many writes")
         if space in self._watched:
             return Written(0, range(len(rows)))
-        return self.engine.write_now(space, rows, self.codec.commits[name].complete, waiter)
+        return self.engine.write_now(space, rows, self.codec.commits[name].complete, waiter, together=together)
 
     @asynccontextmanager
     async def invalidated(self, space: int, keys: list[Key]) -> AsyncIterator[None]:
@@ -243,17 +244,26 @@ class _WorkerSession:
         else:
             self.respond(number, value)
 
-    def _write(self, number: int, space: int, name: str, *columns: Plain) -> None:
+    def _write(
+        self,
+        number: int,
+        space: int,
+        name: str,
+        keys: list[bytes],
+        expected: list[Expected],
+        parts: list[Parts],
+        together: bool,
+    ) -> None:
         """Have conditional writes join the open commit group, without a task unless that is full."""
         answer = _WriteAnswer(self, number)
         try:
-            rows = list(zip(*columns, strict=True))
-            written = self._server.write(space, name, rows, answer)
+            rows = list(zip(keys, expected, parts, strict=True))
+            written = self._server.write(space, name, rows, answer, together=together)
         except Exception as failure:  # noqa: BLE001 - as above
             self.fail(number, failure)
             return
         if written is UNKNOWN:
-            self._begin(self._write_later(number, space, name, *columns))
+            self._begin(self._write_later(number, space, name, keys, expected, parts, together))
             return
         answer.written = written
         if len(written.declined) == len(rows):

@@ -82,7 +82,9 @@ class ChangeLog:
         self.descriptor = os.memfd_create("lazulite-changes", os.MFD_CLOEXEC)
         """Of the memory, to be inherited by workers."""
         os.truncate(self.descriptor, _RING_START + ring_bytes)
-        self._memory = memoryview(mmap.mmap(self.descriptor, _RING_START + ring_bytes))
+        # All pages are allocated now: a page that is missing later would end the process.
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+        self._memory = memoryview(mmap.mmap(self.descriptor, _RING_START + ring_bytes, flags))
         self._word = self._memory[:8].cast("Q")
         self._ring = self._memory[_RING_START:]
         self._before_word = before_word
@@ -97,7 +99,8 @@ class ChangeLog:
             body = b""
         position, self._number = self._end, number
         checksum = crc32(body, crc32(_HEAD.pack(position, number, flushed, len(body), 0)))
-        self._write(position, _HEAD.pack(position, number, flushed, len(body), checksum) + body)
+        self._write(position, _HEAD.pack(position, number, flushed, len(body), checksum))
+        self._write(position + _HEAD.size, body)
         self._end = position + _HEAD.size + len(body)
         self._before_word()
         self._word[0] = position
@@ -112,9 +115,12 @@ class ChangeLog:
 
     def _write(self, position: int, data: bytes) -> None:
         start = position % len(self._ring)
-        first = data[: len(self._ring) - start]
-        self._ring[start : start + len(first)] = first
-        self._ring[: len(data) - len(first)] = data[len(first) :]
+        room = len(self._ring) - start
+        if len(data) <= room:
+            self._ring[start : start + len(data)] = data
+        else:
+            self._ring[start:] = data[:room]
+            self._ring[: len(data) - room] = data[room:]
 
 
 class ChangeLogReader:

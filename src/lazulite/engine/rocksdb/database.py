@@ -11,10 +11,11 @@ files. A rejected commit may or may not be there afterwards, but as a whole, and
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from rocksdict import Rdict
 
+from lazulite.engine.commit import Expected
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.key_encoding import META_PREFIX
 from lazulite.engine.rocksdb.change_log import ChangeLog
@@ -25,6 +26,7 @@ from lazulite.engine.rocksdb.group_commit import (
     UNCHANGED,
     CommitGroup,
     GroupCommit,
+    KeyChange,
     ReadAhead,
     StalledError,
     WorkerThread,
@@ -34,6 +36,9 @@ from lazulite.engine.rocksdb.options import RocksSettings, write_options
 from lazulite.engine.rocksdb.rollback_journal import Batch, batches
 
 T = TypeVar("T")
+
+Rows: TypeAlias = Sequence[tuple[bytes, Expected, Sequence[bytes] | None]]
+"""Conditional writes: the key without the space, what is expected of the row, and the parts of its new value."""
 
 Failpoints = Mapping[str, Callable[[], None]]
 """Functions to call at the failpoints that `group_commit` names, for tests: `before_write` on the event loop,
@@ -177,6 +182,49 @@ class OpenDatabase:
                 if left_bytes < 0 and len(keys) > 1:
                     return None
         return found
+
+    def decide(
+        self, prefix: bytes, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], first: int, step: int
+    ) -> tuple[list[KeyChange], list[int]]:
+        """Decide conditional writes in their order. Each sees those before it.
+
+        Args:
+            prefix: of the keys of their space.
+            rows: the writes.
+            complete: see `CommitProcedure`.
+            first: the timestamp of the first write.
+            step: how much later the timestamp of each next one is.
+
+        Returns:
+            The changes of the writes whose rows are as expected, and the numbers of the others. If the rows are too
+            large to be read in one step, the rest of the writes are among these.
+        """
+        opened, flushing = self.group_commit.pending_changes()
+        get, left_bytes = self.database.get, self._settings.read_bytes_max
+        written: dict[bytes, bytes | None] = {}
+        changed: list[KeyChange] = []
+        declined: list[int] = []
+        with STORE_ERRORS:
+            for number, (suffix, expected, parts) in enumerate(rows):
+                key = prefix + suffix
+                if left_bytes < 0:
+                    declined.append(number)
+                    continue
+                if key in written:
+                    value = written[key]
+                else:
+                    value = opened[key] if key in opened else flushing[key] if key in flushing else get(key)
+                if value is None:
+                    met = expected is None or expected is True
+                else:
+                    left_bytes -= len(value)
+                    met = expected is True or (expected is not None and value.startswith(expected))
+                if met:
+                    written[key] = after = None if parts is None else complete(first + step * number, parts)
+                    changed.append((key, value, after))
+                else:
+                    declined.append(number)
+        return changed, declined
 
     def read_ahead(self, keys: Sequence[bytes], reads: ReadAhead) -> Iterator[None]:
         """Read the latest values of keys in steps, and yield between them."""

@@ -23,11 +23,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection,
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self, TypeAlias, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from rocksdict import Rdict
 
-from lazulite.engine.commit import Commit, CompanionWrite, Decision, Expected, Needs, Values
+from lazulite.engine.commit import Commit, CompanionWrite, Decision, Needs, Values
 from lazulite.engine.commit_needs import commit_prepared
 from lazulite.engine.contract import (
     UNKNOWN,
@@ -50,7 +50,7 @@ from lazulite.engine.key_encoding import (
 )
 from lazulite.engine.rocksdb.change_log import ChangeLog
 from lazulite.engine.rocksdb.data_directory import DataDirectory, make_checkpoint
-from lazulite.engine.rocksdb.database import DatabaseLifecycle, Failpoints, OpenDatabase
+from lazulite.engine.rocksdb.database import DatabaseLifecycle, Failpoints, OpenDatabase, Rows
 from lazulite.engine.rocksdb.flush_stats import FlushObserver
 from lazulite.engine.rocksdb.group_commit import (
     STORE_ERRORS,
@@ -112,9 +112,6 @@ class Reclaimer:
 
 
 T = TypeVar("T")
-
-Rows: TypeAlias = Sequence[tuple[bytes, Expected, Sequence[bytes] | None]]
-"""Conditional writes: the key without the space, what is expected of the row, and the parts of its new value."""
 
 
 class Written(NamedTuple):
@@ -386,7 +383,13 @@ class RocksEngine:
                 yield key, database.latest(key), value
 
     def write_now(
-        self, space: int, rows: Rows, complete: Callable[[int, Sequence[bytes]], bytes], waiter: Waiter
+        self,
+        space: int,
+        rows: Rows,
+        complete: Callable[[int, Sequence[bytes]], bytes],
+        waiter: Waiter,
+        *,
+        together: bool,
     ) -> Written | Unknown:
         """Have conditional writes join the open commit group, each whose row is as expected, in their order.
 
@@ -395,6 +398,7 @@ class RocksEngine:
             rows: the writes.
             complete: see `CommitProcedure`.
             waiter: is resolved once the writes are durable; forgotten if there are none.
+            together: all of them or none, with one timestamp.
 
         Returns:
             `UNKNOWN` if the group is full, see `wait_for_room`. Then nothing was changed.
@@ -408,30 +412,14 @@ class RocksEngine:
             return UNKNOWN
         if space in self._dropped or space in self._fences:
             return Written(0, range(len(rows)))
-        first = timestamp = max(self._clock(), database.newest_timestamp + 1)
-        prefix, get = space_prefix(space), database.get
-        opened, flushing = group_commit.pending_changes()
-        written: dict[bytes, bytes | None] = {}
-        changed: list[KeyChange] = []
-        declined: list[int] = []
-        for suffix, expected, parts in rows:
-            key = prefix + suffix
-            if key in written:
-                value = written[key]
-            else:
-                value = opened[key] if key in opened else flushing[key] if key in flushing else get(key)
-            if expected is True or (
-                value is None if expected is None else value is not None and value.startswith(expected)
-            ):
-                written[key] = after = None if parts is None else complete(timestamp, parts)
-                changed.append((key, value, after))
-            else:
-                declined.append(timestamp - first)
-            timestamp += 1
-        if changed:
-            group_commit.join(changed)
-            database.newest_timestamp = timestamp - 1
-            group_commit.resolve(waiter)
+        first = max(self._clock(), database.newest_timestamp + 1)
+        step = 0 if together else 1
+        changed, declined = database.decide(space_prefix(space), rows, complete, first, step)
+        if not changed or (together and declined):
+            return Written(0, range(len(rows)))
+        group_commit.join(changed)
+        database.newest_timestamp = first + step * (len(rows) - 1)
+        group_commit.resolve(waiter)
         return Written(first, declined)
 
     async def wait_for_room(self) -> None:

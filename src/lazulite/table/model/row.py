@@ -30,7 +30,7 @@ continue to read all earlier ones.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quote
 from typing import NamedTuple, TypeVar
@@ -128,9 +128,10 @@ def assemble(ticks: int, keys: str, properties: str | bytes) -> bytes:
     return b"".join((opening, f"{keys}{timestamp}".encode("ascii"), properties))
 
 
-def complete(ticks: int, keys: bytes, properties: bytes) -> bytes:
-    """Build a row's value as `assemble` does, from parts in ASCII."""
+def complete(ticks: int, parts: Sequence[bytes]) -> bytes:
+    """Build a row's value as `assemble` does, from its two texts in ASCII."""
     opening, timestamp = _system_parts(ticks)
+    keys, properties = parts
     return b"".join((opening, keys, timestamp.encode("ascii"), properties))
 
 

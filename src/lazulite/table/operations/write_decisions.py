@@ -279,9 +279,11 @@ class EntityWrite:
         self.example = current
         return Precondition(Expect.PRESENT, ticks, example=current)
 
-    def conditional(self, current: Values | None) -> ConditionalWrite | None:
-        """Return what the write comes to, given its row (None: it was not read); None if that takes steps."""
-        found = self.precondition() if current is None else self.precondition_given(current[0])
+    def conditional(self, current: bytes | None, *, read: bool) -> ConditionalWrite | None:
+        """Return what the write comes to, given its row if that was read; None if that takes more."""
+        found = self.precondition()
+        if found is None and read:
+            found = self.precondition_given(current)
         if found is None or self.indexes.version:
             return None
         expected = _EXPECTED.get(found.expects, b"" if found.timestamp is None else example_at(found.timestamp))
@@ -371,6 +373,20 @@ def _premerge_all(writes: Sequence[EntityWrite], current: Values) -> Steps[None]
         yield from write.premerge(left.popleft())
 
 
+def _conditional_all(writes: Sequence[EntityWrite], current: Values | None) -> Sequence[ConditionalWrite] | None:
+    read = current is not None
+    values = current or [None] * len(writes)
+    if read and sum(map(EntityWrite.merge_cost, writes, values)) > MERGED_MAX:
+        return None
+    found: list[ConditionalWrite] = []
+    for write, value in zip(writes, values, strict=True):
+        conditional = write.conditional(value, read=read)
+        if conditional is None:
+            return None
+        found.append(conditional)
+    return found
+
+
 _NUMBERS = {kind: number for number, kind in enumerate(WRITES)}
 
 
@@ -391,13 +407,15 @@ APPLY_ONE = CommitProcedure(
     "table.apply_one",
     _encode_write,
     lambda payload: apply_one(_decode_write(payload)),
-    conditional=EntityWrite.conditional,
-    complete=lambda ticks, parts: complete(ticks, *parts),
+    conditional=lambda write, current: _conditional_all([write], current),
+    complete=complete,
 )
 APPLY_ALL = CommitProcedure(
     "table.apply_all",
     lambda writes: [_encode_write(write) for write in writes],
     lambda payload: apply_all([_decode_write(each) for each in payload]),
+    conditional=_conditional_all,
+    complete=complete,
 )
 REJECTION = Encoding(
     WriteRejectedError,
