@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lazulite.analytics.exchange_buffer import ExchangeBuffer, RecordedExchange
+from lazulite.analytics.exchange_buffer import ExchangeBuffer, KeptExchange
 from lazulite.analytics.requests import LoggedRequest, RequestReader
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.message import Request, RequestRecord, Response
@@ -31,7 +31,7 @@ def request_of(
     )
 
 
-def recorded(exchange: Exchange, properties: ServiceProperties = ALL) -> list[RecordedExchange]:
+def recorded(exchange: Exchange, properties: ServiceProperties = ALL) -> list[KeptExchange]:
     """Return what a buffer keeps of an exchange."""
     buffer = ExchangeBuffer([], lambda: NOW)
     buffer.note(exchange.request.record.service, ACCOUNT, properties)
@@ -49,4 +49,4 @@ def read(exchange: Exchange, properties: ServiceProperties = ALL) -> Sequence[Lo
 
 def answered(request: Request, response: Response, *, is_whole: bool = True) -> Exchange:
     """Return the exchange of a request that took 12 ms, 7 of them in the service, with bodies of 5 and 100 bytes."""
-    return Exchange(request, response, 7.0, 5, 300, b"", 200, 12.0, is_whole)
+    return Exchange(request, response, 7.0, 5, 300, None, (), 0, 200, 12.0, is_whole)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lazulite.protocol.message import Request, RequestRecord, Response, SubOperation
-from lazulite.server.observability.exchange import Exchange
+from lazulite.protocol.message import Response, SubOperation
 from tests.analytics.samples import NOW, SHARED_KEY, answered, read, request_of
 
 SAS = "sv=2020-12-06&sig=c2ln&sp=r"
@@ -147,19 +146,6 @@ def test_times_and_sizes() -> None:
     assert sizes == (5, 200, 100)
     head = "GET /acct/orders HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in SHARED_KEY.items())
     assert request.request_head_bytes == len(f"{head}\r\n")
-
-
-def test_the_head_of_a_request_that_a_template_has_answered() -> None:
-    head = (
-        b"GET /acct/orders(PartitionKey='p',RowKey='r')?sv=1 HTTP/1.1\r\nHost: 127.0.0.1:10002\r\n"
-        b"Authorization: SharedKey acct:c2ln\r\nUser-Agent: azsdk\r\n\r\n"
-    )
-    record = RequestRecord("2020-12-06", "acct", "QueryEntity", service="table")
-    exchange = Exchange(Request("GET", "", id="1", record=record), Response(200), 1.0, 0, 300, head, 200, 1.0)
-    (request,) = read(exchange)
-    assert (request.path, request.query) == ("/acct/orders(PartitionKey='p',RowKey='r')", "sv=1")
-    assert (request.key, request.request_head_bytes) == ("/acct/orders/p/r", len(head))
-    assert request.headers["user-agent"] == "azsdk"
 
 
 def test_a_batch_of_blobs_is_its_parts() -> None:

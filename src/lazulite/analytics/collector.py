@@ -14,7 +14,7 @@ from lazulite.analytics.requests import LoggedRequest, RequestReader
 SLICE_SECONDS = 0.001
 GATHER_SECONDS = 0.05
 """How long exchanges gather: the cost of a turn of the loop is for many of them."""
-_STEP = 16
+_STEP = 32
 """Exchanges between two looks at the clock."""
 
 

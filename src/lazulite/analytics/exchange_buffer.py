@@ -4,7 +4,7 @@ Invariants:
 - the buffer is among the logs of the servers only while the properties of some account ask for logging or metrics;
 - the request path formats nothing, reads no head and waits for nothing. What costs more is done by the collector;
 - what is kept is bounded in bytes. What does not fit is dropped and counted;
-- a tuple holds no body.
+- a tuple holds no body. The exchange of a template holds none, so it is kept as it is.
 """
 
 from collections import deque
@@ -27,8 +27,6 @@ _FIELD_BYTES = 64
 class RecordedExchange(NamedTuple):
     """One exchange, without bodies."""
 
-    ended: int
-    """In ticks."""
     record: RequestRecord
     id: str
     client: str
@@ -37,8 +35,6 @@ class RecordedExchange(NamedTuple):
     path: str
     query: str
     headers: Mapping[str, str]
-    head: bytes
-    """The head of the request as it came; empty: the four fields before have it."""
     is_authenticated: bool
     status: int
     error_code: str
@@ -53,8 +49,17 @@ class RecordedExchange(NamedTuple):
     """Of head and body."""
     head_bytes_out: int
     is_whole: bool
+
+
+class KeptExchange(NamedTuple):
+    """An exchange that waits to be read."""
+
+    ended: int
+    """In ticks."""
     size: int
     """The bytes that it takes, roughly."""
+    exchange: Exchange | RecordedExchange
+    """The one of a template as it is, and what is kept of others."""
 
 
 @dataclass(slots=True)
@@ -95,7 +100,7 @@ class ExchangeBuffer:
         self._logs = logs
         self._clock = clock
         self._bytes_max = bytes_max
-        self._waiting: deque[RecordedExchange] = deque()
+        self._waiting: deque[KeptExchange] = deque()
         self._held_bytes = 0
         self.counts = AnalyticsCounts()
         self.on_first: Callable[[], None] = lambda: None
@@ -113,57 +118,65 @@ class ExchangeBuffer:
 
     def record(self, exchange: Exchange) -> None:
         """Keep an exchange, if its account asks for it and there is room."""
-        request, response, elapsed_ms, bytes_in, bytes_out, head, head_bytes_out, total_ms, is_whole = exchange
-        record, headers, fields = request.record, request.headers, response.headers
+        request = exchange.request
+        record = request.record
         if (record.service, record.account) not in self.wanted:
             return
-        size = _TUPLE_BYTES + len(head) + len(request.path) + len(request.query)
-        if headers:
-            size += _FIELD_BYTES * len(headers) + sum(map(len, headers.values()))
-        if fields:
-            size += sum([_FIELD_BYTES + len(value) for _, value in fields])
-        if record.operations or record.parts:
-            size += 2 * bytes_in + _TUPLE_BYTES * len(record.parts)
+        size = _TUPLE_BYTES + exchange.head_bytes_in
+        if exchange.template is None:
+            size += _size_of(exchange)
         if self._held_bytes + size > self._bytes_max:
             self.counts.dropped_exchanges += 1
             return
         self._held_bytes += size
         waiting = self._waiting
-        waiting.append(
-            RecordedExchange(
-                self._clock(),
-                record,
-                request.id,
-                request.client,
-                request.scheme,
-                request.method,
-                request.path,
-                request.query,
-                headers,
-                head,
-                request.authenticated,
-                response.status,
-                response.error_code,
-                fields,
-                response.opening,
-                elapsed_ms,
-                total_ms,
-                bytes_in,
-                bytes_out,
-                head_bytes_out,
-                is_whole,
-                size,
-            )
-        )
+        kept = exchange if exchange.template is not None else _without_bodies(exchange)
+        waiting.append(KeptExchange(self._clock(), size, kept))
         if len(waiting) == 1:
             self.on_first()
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         """Do nothing: the exchange follows."""
 
-    def take(self, count: int) -> list[RecordedExchange]:
-        """Return the oldest tuples, so many at most, and keep them no more."""
+    def take(self, count: int) -> list[KeptExchange]:
+        """Return the oldest exchanges, so many at most, and keep them no more."""
         waiting = self._waiting
         taken = [waiting.popleft() for _ in range(min(count, len(waiting)))]
-        self._held_bytes -= sum(each.size for each in taken)
+        self._held_bytes -= sum([each.size for each in taken])
         return taken
+
+
+def _size_of(exchange: Exchange) -> int:
+    """Return the bytes of what is kept of an exchange."""
+    request, response = exchange.request, exchange.response
+    record, headers, fields = request.record, request.headers, response.headers
+    size = len(request.path) + len(request.query) + _FIELD_BYTES * (len(headers) + len(fields))
+    size += sum(map(len, headers.values())) + sum([len(value) for _, value in fields])
+    if record.operations or record.parts:
+        size += 2 * exchange.bytes_in + _TUPLE_BYTES * len(record.parts)
+    return size
+
+
+def _without_bodies(exchange: Exchange) -> RecordedExchange:
+    request, response = exchange.request, exchange.response
+    return RecordedExchange(
+        request.record,
+        request.id,
+        request.client,
+        request.scheme,
+        request.method,
+        request.path,
+        request.query,
+        request.headers,
+        request.authenticated,
+        response.status,
+        response.error_code,
+        response.headers,
+        response.opening,
+        exchange.elapsed_ms,
+        exchange.total_ms,
+        exchange.bytes_in,
+        exchange.bytes_out,
+        exchange.head_bytes_out,
+        exchange.is_whole,
+    )

@@ -20,7 +20,7 @@ from typing import Final
 from urllib.parse import quote
 
 from lazulite.analytics.operations import COPY_BLOB
-from lazulite.analytics.requests import LoggedRequest
+from lazulite.analytics.requests import LoggedRequest, RenderedForm, RequestForm
 from lazulite.server.observability.debug_log import SIGNATURE, redact
 from lazulite.table.model.edm import format_datetime7
 
@@ -38,6 +38,7 @@ _CLIENT: Final = re.compile(r"[\w.:%\[\]-]{1,64}", re.ASCII)
 _ETAG_TIME: Final = re.compile(
     r"W/\"datetime'(\d{4})-(\d\d)-(\d\d)T(\d\d)(?:%3A|:)(\d\d)(?:%3A|:)(\d\d)", re.IGNORECASE
 )
+_ETAG_SECOND: Final = "W/\"datetime'2011-08-23T18%3A38%3A02"
 _HTTP_DATE: Final = re.compile(r"[A-Z][a-z]{2}, (\d\d) ([A-Z][a-z]{2}) (\d\d)(\d\d) (\d\d:\d\d:\d\d) GMT")
 _WEEKDAYS: Final = {
     "Mon": "Monday",
@@ -67,27 +68,24 @@ def lines_of(request: LoggedRequest, version: str) -> tuple[str, ...]:
         request: the request.
         version: `1.0` or `2.0`.
     """
+    if request.form is not None:
+        return (_line_of_template(request, request.form, version),)
     status, http_status = _status(request)
     total_ms = round(request.total_ms)
     server_ms = min(round(request.server_ms), total_ms)
     account, headers = request.account, request.headers
-    requester = account if request.authentication in ("authenticated", "bearer") else ""
-    client = request.client if _CLIENT.fullmatch(request.client) else ""
     fields = request.fields
     before = f"{version};{format_datetime7(request.started)};"
-    after = (
-        f";{status};{http_status};{total_ms};{server_ms};{request.authentication};{requester};{account};"
-        f"{request.service};{_url(request)};"
-    )
+    after = f";{status};{http_status};{total_ms};{server_ms};{_parties(request)};{_url(request)};"
     sizes = (
-        f";{client};{request.version};{request.request_head_bytes};{request.request_body_bytes};"
+        f";{_client(request.client)};{request.version};{request.request_head_bytes};{request.request_body_bytes};"
         f"{request.response_head_bytes};{request.response_body_bytes};{_content_length(request)};"
-        f"{quoted(headers.get('content-md5') or headers.get('x-ms-content-md5', ''))};"
+        f"{_md5(headers)};"
         f"{quoted(fields.get('content-md5', ''))};"
     )
     rest = f";{_conditions(headers)};{_texts(headers)}"
     if version != "1.0":
-        rest += _identity(request)
+        rest += _identity(request, headers.get("authorization", ""))
     etag = fields.get("etag", "")
     modified = _modified(fields.get("last-modified", ""), etag)
     key, id_ = quoted(request.key), request.id
@@ -111,12 +109,74 @@ def lines_of(request: LoggedRequest, version: str) -> tuple[str, ...]:
     )
 
 
+def _line_of_template(request: LoggedRequest, form: RequestForm, version: str) -> str:
+    """Return the line of a request that a template has answered, mostly of parts that are there."""
+    rendered = form.rendered.get(version)
+    if rendered is None:
+        rendered = form.rendered[version] = _render(request, form, version)
+    facts, query, md5, conditions, texts, client_id_at, client_id, length_at, length, identity = rendered
+    values, fields = request.values, request.fields
+    if md5 is None or conditions is None or identity is None:
+        headers = form.headers_of(values)
+        md5, conditions = _md5(headers), _conditions(headers)
+        identity = "" if version == "1.0" else _identity(request, headers.get("authorization", ""))
+    if query is None:
+        query = _query_of(request.query)
+    if client_id_at is not None:
+        client_id = _text(values[client_id_at].decode("ascii")[:TEXT_CHARACTERS_MAX])
+    if length_at is not None:
+        length = values[length_at].decode("ascii")
+    total_ms = round(request.total_ms)
+    server_ms = min(round(request.server_ms), total_ms)
+    etag = fields.get("etag", "")
+    modified = _modified(fields.get("last-modified", ""), etag)
+    return (
+        f"{version};{format_datetime7(request.started)};{request.operation};{request.prefix}Success;"
+        f"{request.http_status};{total_ms};{server_ms};{facts}{request.path}{query}{quoted(request.key)};{request.id};0;"
+        f"{_client(request.client)};{request.version};{request.request_head_bytes};{request.request_body_bytes};"
+        f"{request.response_head_bytes};{request.response_body_bytes};{length or request.request_body_bytes};{md5};"
+        f"{quoted(fields.get('content-md5', ''))};{quoted(etag)};{modified};{conditions};{texts};{client_id}{identity}"
+    )
+
+
+def _render(request: LoggedRequest, form: RequestForm, version: str) -> RenderedForm:
+    indexes = dict(form.varying)
+    headers, length_at = form.headers, indexes.get("content-length")
+    is_plain = _VARYING.isdisjoint(indexes)
+    host = percent_encoded(headers.get("host", ""), _RAW_IN_HOST)
+    return RenderedForm(
+        f'{_parties(request)};"{form.scheme}://{host}',
+        _query_of(form.query) if form.query_form is None else None,
+        _md5(headers) if is_plain else None,
+        _conditions(headers) if is_plain else None,
+        _agents(headers),
+        indexes.get("x-ms-client-request-id"),
+        _text(headers.get("x-ms-client-request-id", "")[:TEXT_CHARACTERS_MAX]),
+        length_at,
+        headers.get("content-length", ""),
+        "" if version == "1.0" else None if request.authentication == "bearer" else _NO_IDENTITY,
+    )
+
+
+_VARYING: Final = frozenset({"content-md5", "x-ms-content-md5", *(name for name, _ in _CONDITIONS)})
+
+
+def _query_of(query: str) -> str:
+    return f'?{_in_url(query)}";' if query else '";'
+
+
+def _in_url(text: str) -> str:
+    return percent_encoded(masked(text)).replace("&", "&amp;")
+
+
 def quoted(text: str) -> str:
     """Return a text in quotes, encoded; nothing for none."""
     if not text:
         return ""
-    if _DANGEROUS.search(text) is not None:
+    if not (text.isascii() and text.isprintable()):
         text = _DANGEROUS.sub(lambda found: _ENTITIES.get(found[0]) or f"&#{ord(found[0])};", text)
+    elif "&" in text or '"' in text or "<" in text or ">" in text:
+        text = text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
     return f'"{text}"'
 
 
@@ -141,12 +201,26 @@ def _status(request: LoggedRequest) -> tuple[str, str]:
     return f"{request.prefix}{request.status}", str(request.http_status)
 
 
+def _parties(request: LoggedRequest) -> str:
+    """Return the fields 8 to 11."""
+    requester = request.account if request.authentication in ("authenticated", "bearer") else ""
+    return f"{request.authentication};{requester};{request.account};{request.service}"
+
+
 def _url(request: LoggedRequest) -> str:
     host = percent_encoded(request.headers.get("host", ""), _RAW_IN_HOST)
-    url = f"{request.scheme}://{host}{percent_encoded(masked(request.path))}"
-    if request.query:
-        url += f"?{percent_encoded(masked(request.query))}"
-    return f'"{url.replace("&", "&amp;")}"'
+    query = f"?{_in_url(request.query)}" if request.query else ""
+    return f'"{request.scheme}://{host}{_in_url(request.path)}{query}"'
+
+
+@lru_cache(maxsize=256)
+def _client(address: str) -> str:
+    """Return field 16. A proxy may pass on any text, which counts only if it has the form of an address."""
+    return address if _CLIENT.fullmatch(address) else ""
+
+
+def _md5(headers: Mapping[str, str]) -> str:
+    return quoted(headers.get("content-md5") or headers.get("x-ms-content-md5", ""))
 
 
 def _content_length(request: LoggedRequest) -> str:
@@ -165,10 +239,14 @@ def _conditions(headers: Mapping[str, str]) -> str:
 
 def _texts(headers: Mapping[str, str]) -> str:
     """Return the fields 28 to 30."""
+    return f"{_agents(headers)};{_text(headers.get('x-ms-client-request-id', '')[:TEXT_CHARACTERS_MAX])}"
+
+
+def _agents(headers: Mapping[str, str]) -> str:
+    """Return the fields 28 and 29."""
     return (
         f"{_known_text(headers.get('user-agent', '')[:TEXT_CHARACTERS_MAX])};"
-        f"{_known_text(headers.get('referer', '')[:TEXT_CHARACTERS_MAX])};"
-        f"{_text(headers.get('x-ms-client-request-id', '')[:TEXT_CHARACTERS_MAX])}"
+        f"{_known_text(headers.get('referer', '')[:TEXT_CHARACTERS_MAX])}"
     )
 
 
@@ -180,11 +258,11 @@ _known_text = lru_cache(maxsize=256)(_text)
 """Clients repeat what they are and where they come from."""
 
 
-def _identity(request: LoggedRequest) -> str:
+def _identity(request: LoggedRequest, authorization: str) -> str:
     """Return the fields 31 to 38 of a request, with the semicolon before each."""
     if request.authentication != "bearer" or not request.is_verified:
         return _NO_IDENTITY
-    claims = _claims_of(request.headers.get("authorization", ""))
+    claims = _claims_of(authorization)
     texts = [next((str(claims[name]) for name in names if name in claims), "") for names in _CLAIMS]
     return ";".join(["", *(quoted(text[:TEXT_CHARACTERS_MAX]) for text in texts), "", ""])
 
@@ -204,8 +282,7 @@ def _modified(last_modified: str, etag: str) -> str:
     if last_modified:
         text = _long_date(last_modified)
         return text if text != last_modified else ""
-    found = _ETAG_TIME.match(etag) if etag.startswith("W/") else None
-    return "" if found is None else _long_date_of(*found.groups())
+    return _date_in(etag[: len(_ETAG_SECOND)]) if etag.startswith("W/") else ""
 
 
 @lru_cache(maxsize=1024)
@@ -219,12 +296,12 @@ def _long_date(text: str) -> str:
     return f"{weekday}, {day}-{month}-{year} {time} GMT"
 
 
-@lru_cache(maxsize=256)
-def _day_of(year: str, month: str, day: str) -> tuple[str, str]:
+@lru_cache(maxsize=1024)
+def _date_in(text: str) -> str:
+    """Return the date of an ETag that is cut behind its second; nothing for another one."""
+    found = _ETAG_TIME.match(text)
+    if found is None:
+        return ""
+    year, month, day, hour, minute, second = found.groups()
     weekday = tuple(_WEEKDAYS.values())[date(int(year), int(month), int(day)).weekday()]
-    return weekday, f"{day}-{_MONTHS[int(month) - 1]}-{year[2:]}"
-
-
-def _long_date_of(year: str, month: str, day: str, hour: str, minute: str, second: str) -> str:
-    weekday, written = _day_of(year, month, day)
-    return f"{weekday}, {written} {hour}:{minute}:{second} GMT"
+    return f"{weekday}, {day}-{_MONTHS[int(month) - 1]}-{year[2:]} {hour}:{minute}:{second} GMT"

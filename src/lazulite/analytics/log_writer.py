@@ -41,20 +41,21 @@ class LogLines:
     """The lines of one blob, as they gather."""
 
     def __init__(self) -> None:
-        self.texts: list[bytes] = []
+        self.texts: list[str] = []
         self.size = 0
         self.classes: set[OperationClass] = set()
         self.count = self.first = self.last = 0
         """The number of lines; the earliest and the latest start of a request, in ticks."""
 
-    def add(self, request: LoggedRequest, text: bytes, count: int) -> None:
+    def add(self, request: LoggedRequest, text: str, count: int) -> None:
         """Add the lines of a request."""
         self.texts.append(text)
         self.size += len(text)
         self.classes.add(request.operation_class)
         started = request.started
-        self.first = min(self.first or started, started)
         self.last = max(self.last, started)
+        if started < self.first or not self.first:
+            self.first = started
         self.count += count
 
     def metadata(self, version: str) -> tuple[tuple[str, str], ...]:
@@ -118,7 +119,7 @@ class LogWriter:
                 await self.publish()
             else:
                 self._is_due.clear()
-                await self._publish([group for group, lines in self._groups.items() if self._fills(lines)])
+                await self.publish_full()
         await self.publish()
 
     def stop(self) -> None:
@@ -126,20 +127,24 @@ class LogWriter:
         self._is_ending = True
         self._is_due.set()
 
+    async def publish_full(self) -> None:
+        """Publish the blobs that are full."""
+        await self._publish([group for group, lines in self._groups.items() if self._fills(lines)])
+
     async def publish(self) -> None:
         """Publish everything that waits."""
         await self._publish(list(self._groups))
 
     def _add(self, request: LoggedRequest, version: str) -> None:
         lines = lines_of(request, version)
-        text = "".join([f"{line}\n" for line in lines]).encode()
+        text = f"{lines[0]}\n" if len(lines) == 1 else "".join([f"{line}\n" for line in lines])
         if self._held_bytes + len(text) > self._bytes_max:
             self._counts.dropped_lines += len(lines)
             return
-        group = LogGroup(request.account, request.service, version, request.ended // TICKS_PER_HOUR)
-        gathered = self._groups.get(group)
+        key = request.account, request.service, version, request.ended // TICKS_PER_HOUR
+        gathered = self._groups.get(key)  # type: ignore[call-overload]  # equal to the named tuple, and made faster
         if gathered is None:
-            gathered = self._groups[group] = LogLines()
+            gathered = self._groups[LogGroup(*key)] = LogLines()
         gathered.add(request, text, len(lines))
         self._held_bytes += len(text)
         if self._fills(gathered):
@@ -167,7 +172,7 @@ class LogWriter:
 
     async def _put(self, group: LogGroup, lines: LogLines) -> None:
         folder = folder_of(group.service, group.hour)
-        await self._container.put(group.account, folder, b"".join(lines.texts), lines.metadata(group.version))
+        await self._container.put(group.account, folder, "".join(lines.texts).encode(), lines.metadata(group.version))
 
 
 def _second(ticks: int) -> str:

@@ -6,19 +6,22 @@ a change set that was not applied has one line.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from lazulite.analytics.exchange_buffer import RecordedExchange
+from lazulite.analytics.exchange_buffer import KeptExchange, RecordedExchange
 from lazulite.analytics.operations import OperationClass, class_of, operation_name
 from lazulite.blob.resource import resource_of as blob_resource
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS, ServiceError
+from lazulite.protocol.lru_cache import LruCache
 from lazulite.protocol.message import Request, SubOperation
 from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.template import KEY, HeadValues, Template, TextTemplate, as_sent
 from lazulite.queue.resource import queue_of
+from lazulite.server.observability.exchange import Exchange
 from lazulite.service.properties import ServiceProperties
 from lazulite.table.resource import parse_resource as table_resource
 
@@ -37,8 +40,9 @@ Status: TypeAlias = Literal[
 _TICKS_PER_MS: Final = TICKS_PER_SECOND // 1000
 _LINE_ENDS: Final = 4
 """Bytes of a field beside its name and value: colon, blank, CRLF."""
-_FIELDS = re.compile(r"^(ETag|Last-Modified|Content-MD5|Location): ([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _SIGNATURE = re.compile(r"(?:^|&)(?:s|%[57]3)(?:i|%[46]9)(?:g|%[46]7)=", re.IGNORECASE)
+FORMS_MAX: Final = 1024
+"""Templates whose requests are read quickly."""
 _NAMED_BY_RESPONSE: Final = frozenset({"InsertEntity", "CreateTable"})
 """The operations whose body names the resource; the Location of the response has it."""
 
@@ -89,6 +93,10 @@ class LoggedRequest(NamedTuple):
     """Whether its credentials were found good."""
     operations: Sequence[SubOperation]
     """Of a change set that was applied."""
+    form: "RequestForm | None"
+    """Of a request that a template has answered; its `headers` are those that all such requests have."""
+    values: HeadValues
+    """Of such a request; `form` knows what they are."""
 
     @property
     def prefix(self) -> str:
@@ -104,6 +112,80 @@ _PREFIXES: Final[Mapping[Authentication, str]] = {
 }
 
 
+class RenderedForm(NamedTuple):
+    """The parts of lines that the requests of one template have in common. None: they do not have it in common."""
+
+    facts: str
+    """The fields 8 to 11, and the beginning of the URL."""
+    query: str | None
+    """The end of the URL, with the semicolon behind it."""
+    md5: str | None
+    conditions: str | None
+    texts: str
+    """The fields 28 and 29."""
+    client_id_at: int | None
+    """The index of the client's id among the values."""
+    client_id: str
+    length_at: int | None
+    """Likewise, of Content-Length."""
+    length: str
+    identity: str | None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RequestForm:
+    """What the requests of one template have in common, and how to get the rest from their values."""
+
+    account: str
+    service: str
+    operation: str
+    operation_class: OperationClass
+    is_by_rows: bool
+    """Whether the class depends on what was returned."""
+    authentication: Authentication
+    address: Address | None
+    scheme: str
+    method: str
+    path: TextTemplate | str
+    query: str
+    query_form: TextTemplate | None
+    """None: all have one query."""
+    key: str
+    """Of all; or what stands before their own keys."""
+    keys: int
+    """How many keys, the first of the values, follow it. In the path of a template, keys need no decoding."""
+    headers: Mapping[str, str]
+    """Those that all have."""
+    varying: Sequence[tuple[str, int]]
+    """The others: their names, and the indexes of their values."""
+    rendered: "dict[str, RenderedForm]"
+    """The lines' constant parts, by their version."""
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether they go to the secondary."""
+        return self.address is not None and self.address.secondary
+
+    def path_of(self, values: HeadValues) -> str:
+        """Return the path of one."""
+        return self.path if isinstance(self.path, str) else _text(self.path, values)
+
+    def query_of(self, values: HeadValues) -> str:
+        """Return the query of one."""
+        return self.query if self.query_form is None else _text(self.query_form, values)
+
+    def key_of(self, values: HeadValues) -> str:
+        """Return the key of one."""
+        return f"{self.key}/{b'/'.join(values[: self.keys]).decode('ascii')}" if self.keys else self.key
+
+    def headers_of(self, values: HeadValues) -> Mapping[str, str]:
+        """Return the headers of one."""
+        found = dict(self.headers)
+        for name, index in self.varying:
+            found[name] = values[index].decode("ascii")
+        return found
+
+
 class RequestReader:
     """Reads what the request path has left.
 
@@ -117,13 +199,22 @@ class RequestReader:
     ) -> None:
         self._addressings = addressings
         self._wanted = wanted
+        self._forms: LruCache[int, tuple[Template, RequestForm]] = LruCache(FORMS_MAX)
+        """By the identity of their templates, which live as long."""
 
-    def read(self, found: RecordedExchange) -> Iterator[LoggedRequest]:
-        """Yield the requests of an exchange that analytics knows: one, or the parts of a batch of blobs."""
-        record = found.record
+    def read(self, kept: KeptExchange) -> Sequence[LoggedRequest]:
+        """Return the requests of an exchange that analytics knows: one, or the parts of a batch of blobs."""
+        found = kept.exchange
+        record = found.request.record if isinstance(found, Exchange) else found.record
         properties = self._wanted.get((record.service, record.account))
         if properties is None:  # It does not ask for it any more.
-            return
+            return ()
+        if isinstance(found, Exchange):
+            return (self._of_template(found, kept.ended, properties),)
+        return tuple(self._parts(found, kept.ended, properties))
+
+    def _parts(self, found: RecordedExchange, ended: int, properties: ServiceProperties) -> Iterator[LoggedRequest]:
+        record = found.record
         for number, (request, response) in enumerate(record.parts):
             part = found._replace(
                 record=request.record,
@@ -132,7 +223,6 @@ class RequestReader:
                 path=request.path,
                 query=request.query,
                 headers=request.headers,
-                head=b"",
                 is_authenticated=request.authenticated,
                 status=response.status,
                 error_code=response.error_code,
@@ -143,24 +233,21 @@ class RequestReader:
                 head_bytes_out=0 if number else found.head_bytes_out,
             )
             if request.record.account:
-                yield from self._read(part, properties)
+                yield from self._read(part, ended, properties)
         if not record.parts:
-            yield from self._read(found, properties)
+            yield from self._read(found, ended, properties)
 
-    def _read(self, found: RecordedExchange, properties: ServiceProperties) -> Iterator[LoggedRequest]:
+    def _read(self, found: RecordedExchange, ended: int, properties: ServiceProperties) -> Iterator[LoggedRequest]:
         record, method, path, query, headers = found.record, found.method, found.path, found.query, found.headers
-        head_bytes = len(found.head)
-        if head_bytes:
-            path, query, headers = _read_head(found.head)
-        else:
-            line = len(method) + len(path) + len(query) + bool(query) + len("  HTTP/1.1\r\n\r\n")
-            head_bytes = line + sum([len(name) + len(value) + _LINE_ENDS for name, value in headers.items()])
+        line = len(method) + len(path) + len(query) + bool(query) + len("  HTTP/1.1\r\n\r\n")
+        head_bytes = line + sum([len(name) + len(value) + _LINE_ENDS for name, value in headers.items()])
         authentication = _authentication(headers, query)
         status = _status(found)
         if authentication == "anonymous" and not _is_known_of_anonymous(status, found.status, method):
             return
         operation = operation_name(record.operation, headers, query)
-        fields = _fields_of(found)
+        fields = {name.lower(): value for name, value in found.fields if name.lower() in _KEPT}
+        fields.update(_fields_in(found.opening))
         address = self._address(Request(method, path, query, headers, scheme=found.scheme), record.service)
         total_ms = max(found.total_ms, found.elapsed_ms)
         yield LoggedRequest(
@@ -174,8 +261,8 @@ class RequestReader:
             found.status,
             found.error_code,
             address is not None and address.secondary,
-            found.ended - int(total_ms * _TICKS_PER_MS),
-            found.ended,
+            ended - int(total_ms * _TICKS_PER_MS),
+            ended,
             total_ms,
             found.elapsed_ms,
             head_bytes,
@@ -194,6 +281,100 @@ class RequestReader:
             fields,
             found.is_authenticated,
             record.operations,
+            None,
+            (),
+        )
+
+    def _of_template(self, found: Exchange, ended: int, properties: ServiceProperties) -> LoggedRequest:
+        """Return a request that a template has answered: a success with good credentials."""
+        request, response, template, values = found.request, found.response, found.template, found.values
+        assert template is not None
+        known = self._forms.get(id(template))
+        if known is None:
+            known = template, self._form_of(template, values)
+            self._forms.put(id(template), known)
+        form = known[1]
+        record, operation = request.record, form.operation
+        fields = _fields_in(response.opening)
+        key = form.key_of(values)
+        if operation in _NAMED_BY_RESPONSE and (location := fields.get("location", "")):
+            key = _key(form.service, operation, form.address, form.account, form.query, location)
+        total_ms = found.total_ms
+        return LoggedRequest(
+            form.account,
+            form.service,
+            properties,
+            operation,
+            class_of(operation, record.rows_returned) if form.is_by_rows else form.operation_class,
+            form.authentication,
+            "Success",
+            response.status,
+            "",
+            form.is_secondary,
+            ended - int(total_ms * _TICKS_PER_MS),
+            ended,
+            total_ms,
+            found.elapsed_ms,
+            found.head_bytes_in,
+            found.bytes_in,
+            found.head_bytes_out,
+            found.bytes_out - found.head_bytes_out,
+            record.version,
+            form.scheme,
+            form.method,
+            form.path_of(values),
+            form.query_of(values),
+            key,
+            request.id,
+            request.client,
+            form.headers,
+            fields,
+            True,
+            (),
+            form,
+            values,
+        )
+
+    def _form_of(self, template: Template, values: HeadValues) -> "RequestForm":
+        """Return what the requests of a template have in common, given the values of one."""
+        marked, record, names = template.marked, template.record, template.names
+        path, query = TextTemplate(marked.path), TextTemplate(as_sent(marked.query))
+        headers = {name: value for name, value in marked.headers.items() if name not in names}
+        sent = {
+            **headers,
+            **{name: value.decode("ascii") for name, value in zip(names, values, strict=True) if name != KEY},
+        }
+        whole = Request(
+            marked.method,
+            _text(path, values),
+            _text(query, values),
+            sent,
+            scheme=marked.scheme,
+        )
+        address = self._address(whole, record.service)
+        operation = operation_name(record.operation, sent, whole.query)
+        key = _key(record.service, operation, address, record.account, whole.query, "")
+        keys = min(names.count(KEY), _KEYS_OF.get(record.service, 0))
+        if keys:
+            key = "/".join(key.split("/", 3)[:3])
+        return RequestForm(
+            account=record.account,
+            service=record.service,
+            operation=operation,
+            operation_class=class_of(operation, record.rows_returned),
+            is_by_rows=record.service == "queue",
+            authentication=_authentication(sent, whole.query),
+            address=address,
+            scheme=marked.scheme,
+            method=marked.method,
+            path=path if path.has_values else whole.path,
+            query=whole.query,
+            query_form=query if query.has_values else None,
+            key=key,
+            keys=keys,
+            headers=headers,
+            varying=tuple((name, index) for index, name in enumerate(names) if name != KEY),
+            rendered={},
         )
 
     def _address(self, request: Request, service: str) -> Address | None:
@@ -202,24 +383,6 @@ class RequestReader:
             return None if addressing is None else addressing.locate(request)
         except ServiceError:
             return None
-
-
-def _read_head(head: bytes) -> tuple[str, str, Mapping[str, str]]:
-    """Return path, query and fields of a head that a template has answered: one that is well-formed, in ASCII."""
-    line, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-    path, _, query = line.split(b" ")[1].decode("ascii").partition("?")
-    fields = [(_cached_field if len(each) <= _CACHED_BYTES_MAX else _field)(each) for each in lines]
-    return path, query, dict(fields)
-
-
-def _field(line: bytes) -> tuple[str, str]:
-    name, _, value = line.decode("ascii").partition(":")
-    return name.lower(), value.strip(" \t")
-
-
-_CACHED_BYTES_MAX: Final = 64
-"""Of lines that are cached; credentials are longer."""
-_cached_field = lru_cache(maxsize=512)(_field)
 
 
 def _authentication(headers: Mapping[str, str], query: str) -> Authentication:
@@ -253,14 +416,32 @@ def _is_known_of_anonymous(status: Status, http_status: int, method: str) -> boo
     return True
 
 
-def _fields_of(found: RecordedExchange) -> Mapping[str, str]:
-    fields = {name.lower(): value for name, value in found.fields if name.lower() in _KEPT}
-    if found.opening:
-        fields.update((name.lower(), value) for name, value in _FIELDS.findall(found.opening))
-    return fields
+def _fields_in(opening: str) -> dict[str, str]:
+    """Return the fields of an opening that analytics knows."""
+    found: dict[str, str] = {}
+    for line, name in _LINES:
+        at = opening.find(line)
+        if at >= 0:
+            at += len(line)
+            found[name] = opening[at : opening.index("\r\n", at)]
+    return found
 
 
-_KEPT: Final = frozenset({"etag", "last-modified", "content-md5", "location"})
+_KEPT: Final = ("etag", "last-modified", "content-md5", "location")
+_LINES: Final = (
+    ("ETag: ", "etag"),
+    ("Last-Modified: ", "last-modified"),
+    ("Content-MD5: ", "content-md5"),
+    ("Location: ", "location"),
+)
+"""The beginnings of lines of an opening, as the services write them."""
+_KEYS_OF: Final = {"table": 2, "blob": 1}
+"""How many keys of a path end the key of an object."""
+
+
+def _text(form: TextTemplate, values: HeadValues) -> str:
+    text = form.of(values)
+    return "" if text is None else text.decode("latin-1")
 
 
 def _key(service: str, operation: str, address: Address | None, account: str, query: str, location: str) -> str:
@@ -278,7 +459,6 @@ def _key(service: str, operation: str, address: Address | None, account: str, qu
     return "/".join(("", account, *names))
 
 
-@lru_cache(maxsize=256)
 def _table_names(path: str, _: str) -> tuple[str, ...]:
     found = table_resource(path)
     return (found.table, *found.keys) if found.table else ()

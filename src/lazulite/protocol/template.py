@@ -122,6 +122,16 @@ class Template(Protocol):
         ...
 
     @property
+    def marked(self) -> Request:
+        """A request that it answers, with a mark in place of each value (`marked_request`)."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What each value is: `KEY`, or the name of a field in lower case."""
+        ...
+
+    @property
     def waits(self) -> bool:
         """Whether an answer may come later."""
         ...
@@ -239,6 +249,11 @@ def mark(index: int) -> str:
     return f"{_AS_SENT}{index}{_AS_SENT}"
 
 
+def as_sent(text: str) -> str:
+    """Return a marked text whose marks stand for values as they were sent, such as a query for a log."""
+    return text.replace(_DECODED, _AS_SENT)
+
+
 def decoded(value: bytes) -> bytes | None:
     """Return a value of a query string, decoded; None if it is not plain then, or has a plus, which means a blank."""
     if b"%" not in value:
@@ -275,6 +290,11 @@ class TextTemplate:
         self._decoded = tuple(
             int(index) for kind, index in zip(parts[1::3], parts[2::3], strict=True) if kind == _DECODED
         )
+
+    @property
+    def has_values(self) -> bool:
+        """Whether texts differ by their values."""
+        return bool(self._indexes)
 
     def of(self, values: Sequence[bytes]) -> bytes | None:
         """Return the text with these values; None if one of a query is not of the usual form (`decoded`)."""

@@ -94,10 +94,11 @@ class RepeatedPlan(NamedTuple):
         operation = plan.operation.repeated(head.names)
         if operation is None:
             return None
-        credentials = plan.credentials.repeated(marked_request(head, request), head.names)
+        marked = marked_request(head, request)
+        credentials = plan.credentials.repeated(marked, head.names)
         if credentials is None:
             return None
-        return PlanTemplate(self.context, plan, head, credentials, operation, request)
+        return PlanTemplate(self.context, plan, head, credentials, operation, request, marked)
 
 
 class PlanTemplate:
@@ -110,6 +111,7 @@ class PlanTemplate:
         credentials: of the plan.
         operation: of the plan.
         request: the request with that head, which succeeded.
+        marked: it, with a mark in place of each value.
 
     Attributes:
         watcher: the one slot for what observes, or gates, the requests of the template; None: nothing does.
@@ -127,7 +129,9 @@ class PlanTemplate:
         "_plain_at",
         "_properties",
         "_version",
+        "marked",
         "method",
+        "names",
         "record",
         "waits",
         "watcher",
@@ -141,12 +145,14 @@ class PlanTemplate:
         credentials: RepeatedCredentials,
         operation: RepeatedOperation,
         request: Request,
+        marked: Request,
     ) -> None:
         self._accounts, self._properties, self._clock, self._common, _ = context
         self._account = plan.account
         self._version = plan.version.governing
         self._credentials = credentials
         self._operation = operation
+        self.marked, self.names = marked, head.names
         names = head.names
         self._plain_at = tuple(index for index, name in enumerate(names) if name not in _CHECKED_ELSEWHERE)
         self._length_at = names.index("content-length") if "content-length" in names else None

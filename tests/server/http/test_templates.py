@@ -13,6 +13,8 @@ class Fixed(NamedTuple):
     method: str = "GET"
     record: RequestRecord = RequestRecord()
     waits: bool = False
+    marked: Request = Request("GET", "/")
+    names: Sequence[str] = ()
 
     def begin(self, values: HeadValues, body: bytes, later: PendingAnswer | None) -> Answer:
         return Answer(200, "")

@@ -123,10 +123,9 @@ def log_response(
         elapsed_ms,
         pending.received_bytes,
         head_bytes + body_bytes,
-        b"" if pending.request.path else pending.head[: len(pending.head) - pending.received_bytes],
-        head_bytes,
-        total_ms,
-        is_whole,
+        head_bytes_out=head_bytes,
+        total_ms=total_ms,
+        is_whole=is_whole,
     )
     for log in connection.server.logs:
         log.record(exchange)
@@ -358,13 +357,13 @@ def send_answer(
     server.scheduler.note_short_request()
     if server.logs:
         record = template.record
-        if answer.rows is not None:
+        if answer.rows is not None and not answer.rows == record.rows_scanned == record.rows_returned:
             record = replace(record, rows_scanned=answer.rows, rows_returned=answer.rows)
         request = Request(template.method, "", client=connection.client, id=request_id, record=record)
         elapsed_ms = (server.clock() - began_s) * 1000
         response = Response(answer.status, opening=answer.opening)
-        came, sizes = data[: len(data) - body_bytes], (body_bytes, len(head) + len(body))
-        exchange = Exchange(request, response, elapsed_ms, *sizes, came, len(head), elapsed_ms)
+        sizes, heads = (body_bytes, len(head) + len(body)), (len(data) - body_bytes, len(head))
+        exchange = Exchange(request, response, elapsed_ms, *sizes, template, values, *heads, elapsed_ms)
         for log in server.logs:
             log.record(exchange)
 

@@ -3,13 +3,14 @@
 from typing import NamedTuple, Protocol
 
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.template import HeadValues, Template
 
 
 class Exchange(NamedTuple):
     """One answered request. `elapsed_ms`: from the whole request's arrival at the service to the response's writing.
 
-    A request that a template has answered has no path, query and headers, but `head`. `bytes_out` are those of the
-    response with its head, if the server writes that.
+    A request that a template has answered has no path, query and headers: its template and `values` have them.
+    `bytes_out` are those of the response with its head, if the server writes that.
     """
 
     request: Request
@@ -17,8 +18,12 @@ class Exchange(NamedTuple):
     elapsed_ms: float
     bytes_in: int
     bytes_out: int
-    head: bytes = b""
-    """The head of the request as it came, if `request` lacks what it says."""
+    template: Template | None = None
+    """What has answered the request; None: the service has."""
+    values: HeadValues = ()
+    """Of the head of the request, for the template."""
+    head_bytes_in: int = 0
+    """The bytes of that head; 0 without a template."""
     head_bytes_out: int = 0
     """The bytes of the head of the response, which `bytes_out` counts, too."""
     total_ms: float = 0.0

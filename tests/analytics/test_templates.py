@@ -1,0 +1,122 @@
+"""Lines of requests that templates have answered are those of requests that the service has answered."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from lazulite.analytics.exchange_buffer import ExchangeBuffer
+from lazulite.analytics.log_lines import lines_of
+from lazulite.analytics.requests import LoggedRequest, RequestReader
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
+from lazulite.protocol.addressing import Addressing
+from lazulite.server.observability.exchange import Exchange
+from tests.analytics.samples import ALL, NOW
+from tests.analytics.world import World, serving
+
+ACCOUNT = DEVELOPMENT_ACCOUNT.name
+Use = Callable[[World, int], object]
+
+
+def _entities(world: World, number: int) -> None:
+    table = world.tables.get_table_client("orders")
+    table.upsert_entity({"PartitionKey": "p", "RowKey": f"r{number}"})
+    table.get_entity("p", f"r{number}")
+    table.create_entity({"PartitionKey": "q", "RowKey": f"r{number}"})
+    etag = table.get_entity("q", f"r{number}").metadata["etag"]
+    from azure.core import MatchConditions  # noqa: PLC0415
+
+    table.update_entity(
+        {"PartitionKey": "q", "RowKey": f"r{number}"}, etag=etag, match_condition=MatchConditions.IfNotModified
+    )
+    table.delete_entity("q", f"r{number}")
+
+
+def _messages(world: World, number: int) -> None:
+    queue = world.queues.get_queue_client("jobs")
+    queue.send_message(f"m{number}")
+    message = queue.receive_message()
+    assert message is not None
+    queue.delete_message(message)
+
+
+def _blobs(world: World, number: int) -> None:
+    blob = world.blobs.get_blob_client("box", f"a/b{number}.txt")
+    blob.upload_blob(b"x" * 10, overwrite=True)
+    blob.download_blob().readall()
+    blob.get_blob_properties()
+    blob.stage_block(f"{number:04}", b"x")
+
+
+USES: dict[str, Use] = {"table": _entities, "queue": _messages, "blob": _blobs}
+
+
+def _read(exchanges: list[Exchange]) -> list[LoggedRequest]:
+    """Return exchanges as analytics sees them."""
+    buffer = ExchangeBuffer([], lambda: NOW)
+    for service in USES:
+        buffer.note(service, ACCOUNT, ALL)
+    for exchange in exchanges:
+        buffer.record(exchange)
+    reader = RequestReader({name: Addressing([f"{name}.localhost"]) for name in USES}, buffer.wanted)
+    return [request for kept in buffer.take(10**6) for request in reader.read(kept)]
+
+
+def _usual(line: str) -> str:
+    """Return a line without what differs from request to request."""
+    line = re.sub(r"\d\d\d\d-\d\d-\d\dT[\d:.]*Z|[a-z]*day, [\w -]+ [\d:]+ GMT|datetime'[^']*'|0x\w+", "", line)
+    line = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "", line)
+    line = re.sub(r";(\d+);\d+;\d+;(authenticated)", r";\1;;;\2", line)
+    return re.sub(r"r\d+|b\d+\.txt|popreceipt=[^&\"]*|blockid=[^&\"]*", "", line)
+
+
+@pytest.mark.parametrize("service", USES)
+def test_lines_of_templates_equal_those_of_the_service(service: str) -> None:
+    with serving() as world:
+        world.tables.create_table("orders")
+        world.queues.create_queue("jobs")
+        world.blobs.create_container("box")
+        world.access.exchanges.clear()
+        for number in range(8):
+            USES[service](world, number)
+    by_operation: dict[str, dict[bool, list[str]]] = {}
+    keys: dict[bool, set[str]] = {True: set(), False: set()}
+    for exchange, request in zip(world.access.exchanges, _read(world.access.exchanges), strict=True):
+        is_template = exchange.template is not None
+        (line,) = lines_of(request, "1.0")
+        by_operation.setdefault(request.operation, {True: [], False: []})[is_template].append(line)
+        keys[is_template].add(request.key)
+    answered = {name: lines for name, lines in by_operation.items() if lines[True]}
+    assert len(answered) >= {"table": 4, "queue": 1, "blob": 2}[service]
+    for lines in answered.values():
+        sizes = re.compile(r"(;20\d\d-\d\d-\d\d);\d+;\d+;\d+;\d+;")
+        usual = {sizes.sub(r"\1;;;;;", _usual(line)) for line in lines[False]}
+        assert {sizes.sub(r"\1;;;;;", _usual(line)) for line in lines[True]} <= usual
+    if service != "queue":
+        assert len(keys[True]) >= 4
+
+
+def test_sizes_of_heads_are_those_of_the_wire() -> None:
+    with serving() as world:
+        world.tables.create_table("orders")
+        world.access.exchanges.clear()
+        for number in range(8):
+            _entities(world, number)
+    sizes: dict[str, dict[bool, set[int]]] = {}
+    for exchange, request in zip(world.access.exchanges, _read(world.access.exchanges), strict=True):
+        found = sizes.setdefault(request.operation, {True: set(), False: set()})
+        found[exchange.template is not None].add(request.request_head_bytes)
+    for found in sizes.values():
+        if found[True]:
+            assert found[True] == found[False]
+
+
+def test_version_2_and_a_secondary() -> None:
+    with serving() as world:
+        world.blobs.create_container("box")
+        world.access.exchanges.clear()
+        for number in range(6):
+            _blobs(world, number)
+    requests = _read(world.access.exchanges)
+    assert all(lines_of(request, "2.0")[0].endswith(";;;;;;;;") for request in requests)
+    assert not any(request.is_secondary for request in requests)
