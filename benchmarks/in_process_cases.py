@@ -101,6 +101,7 @@ CASES = {
     "insert by the SDK": Case(_TABLES, _TABLES.insert_by_sdk()),
     "merge of 1 KB": Case(_TABLES, _TABLES.merge()),
     "100 inserts of 1 KB": Case(_TABLES, _TABLES.transaction(connections=1)),
+    "100 inserts of 1 KB, whole": Case(_TABLES, _TABLES.transaction(connections=1), whole=True),
     "100 inserts by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("POST", _MARKED, echoes=True)),
     "100 upserts by the SDK, whole": Case(_TABLES, _TABLES.transaction_by_sdk("PUT", "v"), whole=True),
     "100 inserts by other SDKs": Case(_TABLES, _TABLES.transaction_by_sdk("POST", _MARKED)),
