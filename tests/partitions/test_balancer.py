@@ -125,6 +125,19 @@ def test_a_busy_server_gives_a_range_to_an_idle_one() -> None:
     assert all(not found.ranges[0].is_moving(world.now + 15) for found in world.maps.values())
 
 
+def test_a_process_that_takes_over_watches_servers_anew() -> None:
+    """Another process balanced for an hour, and may have moved ranges meanwhile."""
+    world = Simulation()
+    world.maps = {T: RangeMap((Range("", 0, 0),)), OTHER: RangeMap((Range("", 0, 0),))}
+    busy = {T: spread(400), OTHER: spread(400)}
+    world.run(150, lambda _: busy)
+    world.now += 3_600
+    world.run(285, lambda _: busy)
+    assert world.actions() == []
+    world.run(60, lambda _: busy)
+    assert world.actions() == ["move"]
+
+
 def test_the_time_scale_divides_times_and_no_rate() -> None:
     slow, fast = Simulation(), Simulation(time_scale=64)
     slow.run(3_600, lambda _: {T: spread(2_400)})

@@ -160,6 +160,32 @@ def test_the_tables_that_are_known_are_bounded_and_idle_ones_are_forgotten() -> 
     assert len(world.live.maps) == 1
 
 
+class Counted(ProcessMaps):
+    """A store that counts turns."""
+
+    turns = 0
+
+    async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
+        self.turns += 1
+        return await ProcessMaps.turn(self, maps, loads, now, seconds, balance)
+
+
+def test_a_request_after_a_rest_makes_one_turn_of_all_rounds() -> None:
+    """The ranges merge at the times that were due, and the store is asked once."""
+    store = Counted()
+    world = World(maps=store)
+    world.load(500, 60)
+    assert len(world.live.states(TABLE)) > 1
+    for _ in range(2):
+        before, rested = store.turns, world.now
+        world.now += 3_600
+        world.ask("00")
+        assert store.turns == before + 1
+    (merged,) = [at for at, event in world.live.events if event.action == "merge"]
+    assert rested + 600 < merged < rested + 3_000
+    assert [(each.range.start, each.rate) for each in world.live.states(TABLE)] == [("", 0)]
+
+
 class Away(ProcessMaps):
     """A store that cannot be reached now and then."""
 

@@ -53,6 +53,8 @@ class Balancer:
     time_scale: float = 1
     _hot_servers: dict[int, float] = field(default_factory=dict)
     """Since when servers have been above their threshold."""
+    _last_round: float = field(default=float("-inf"), init=False)
+    """The time of the last round that this process made."""
 
     @property
     def round_seconds(self) -> float:
@@ -84,6 +86,9 @@ class Balancer:
             now: the time in seconds.
             seconds: how long ago the last round was.
         """
+        if now - self._last_round >= 2 * self.round_seconds:  # Another process may have moved ranges since.
+            self._hot_servers.clear()
+        self._last_round = now
         rates = {
             table: [_rate(loads.get(table, {}).get(each.start), seconds) for each in found.ranges]
             for table, found in maps.items()

@@ -8,7 +8,7 @@ Invariants:
 """
 
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
@@ -182,11 +182,15 @@ class LivePartitions:
             return
         if not 0 <= missed <= ROUNDS_MAX:  # The clock was set, or the server was at rest for long.
             self._last_round = self._last_turn = now - (0 if missed < 0 else ROUNDS_MAX * step)
+        times = list[float]()
+        while now - self._last_round >= step:
+            self._last_round += step
+            times.append(self._last_round)
+        if not times:
+            return
         self._is_turning = True
         try:
-            while now - self._last_round >= step:
-                self._last_round += step
-                await self._round(self._last_round)
+            await self._turn(times, step)
         finally:
             self._is_turning = False
 
@@ -203,25 +207,37 @@ class LivePartitions:
         self._maps = dict(maps)
         self._loads = {table: loads_of(found, self._loads.get(table, {})) for table, found in maps.items()}
 
-    async def _round(self, now: float) -> None:
-        """Take part in a round: hand in the loads, and get the maps."""
+    async def _turn(self, times: Sequence[float], step: float) -> None:
+        """Take part in the rounds of some times: hand in the loads, and get the maps.
+
+        The loads are of the first of these rounds, as the next request after it makes the rounds that are due.
+        """
+        first, *others = times
 
         def balance(maps: Maps, loads: TableLoads, seconds: float) -> Maps:
-            after, events = self._balancer.balance(maps, loads, now, seconds)
-            self.events.extend((now, event) for event in events)
-            return {table: found for table, found in after.items() if not self._is_idle(found, now)}
+            maps = self._balanced(maps, loads, first, seconds)
+            for now in others:
+                maps = self._balanced(maps, {}, now, step)
+            return maps
 
-        seconds = now - self._last_turn
+        seconds = first - self._last_turn
         with suppress(EngineError):  # The loads are handed in with those of the next round.
-            maps = await self._store.turn(self._maps, self._loads, now, seconds, balance)
-            self._last_turn = self._followed = now
+            maps = await self._store.turn(self._maps, self._loads, times[-1], seconds, balance)
+            self._last_turn = self._followed = times[-1]
             self._rates = {
-                table: {start: load.operations / max(seconds, 1e-9) for start, load in loads.items()}
+                table: {start: 0 if others else load.operations / max(seconds, 1e-9) for start, load in loads.items()}
                 for table, loads in self._loads.items()
             }
             self._adopt(maps)
             for load in (load for loads in self._loads.values() for load in loads.values()):
-                load.next_round()
+                for _ in times[:2]:  # Nothing came in the second one, and those after it are like it.
+                    load.next_round()
+
+    def _balanced(self, maps: Maps, loads: TableLoads, now: float, seconds: float) -> Maps:
+        """Return maps after a round, without those of tables that are not used."""
+        after, events = self._balancer.balance(maps, loads, now, seconds)
+        self.events.extend((now, event) for event in events)
+        return {table: found for table, found in after.items() if not self._is_idle(found, now)}
 
     def _is_idle(self, found: RangeMap, now: float) -> bool:
         """Return whether a map tells no more than that of a new table, and its table is not used."""
