@@ -1,12 +1,15 @@
 """What a path names, and the names that blobs can have."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.blob import resource as resource_module
-from lazulite.blob.resource import Kind, Resource, is_addressable, normal_path, resource_of
+from lazulite.blob.resource import USUAL_PATH, Kind, Resource, is_addressable, normal_path, resource_of
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.query_string import percent_decode
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,39 @@ def test_a_normal_path_names_itself(path: str) -> None:
     assert "\\" not in normal
     assert not {".", ".."} & set(normal.split("/"))
     assert not normal.endswith(".")
+
+
+PIECES = st.sampled_from([
+    "a", ".", "/", "%2F", "%2e", "%5C", "%20", "%25", "%00", "%7F", "%C2%80", "%C2%A0", "%C3%A9", "%E6%97%A5",
+    "%ED%A0%80", "%EE%80%80", "%F0%9F%98%80", "%E0%A4%B9", "%E0%80%A0", "%C0%80", "%C3", "%A9", "%", "%2", "%zz",
+    "\\", "+", "'", "~",
+])  # fmt: skip
+
+
+def _check_usual(text: str) -> None:
+    found = USUAL_PATH.fullmatch(f"/acct/docs/{text}")
+    if found is not None:
+        resource = resource_of(f"docs/{text}", {})
+        assert (resource.kind, resource.container) == (Kind.BLOB, "docs")
+        assert percent_decode(found[2]) == resource.blob
+        resource.check("GET", {})
+
+
+@given(st.lists(PIECES, min_size=1, max_size=6).map("".join))
+def test_a_usual_path_names_what_is_found_in_it(text: str) -> None:
+    _check_usual(text)
+
+
+def test_each_encoded_character_of_a_usual_path_names_itself() -> None:
+    for number in (*range(0x100), *range(0x7F0, 0x810), *range(0xCFF0, 0xD000), *range(0xE000, 0xE010)):
+        _check_usual(f"a{quote(chr(number), safe='')}b")
+    for number in range(0x100):
+        _check_usual(f"a%{number:02X}b")
+
+
+def test_encoded_names_are_usual() -> None:
+    for text in ("%20", "a%2525", "%C2%A0", "%C3%A9/%E6%97%A5.txt", "%E0%A4%B9", "it's(1)"):
+        assert USUAL_PATH.fullmatch(f"/acct/docs/{text}"), text
 
 
 def test_names_that_paths_have() -> None:

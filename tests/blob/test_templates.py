@@ -22,6 +22,7 @@ from lazulite.server.limits import Limits
 from tests.blob.test_plans import (
     BODIES,
     CHANGES,
+    ENCODED,
     RETENTION,
     Answer,
     Both,
@@ -155,6 +156,21 @@ async def test_a_template_is_for_all_blobs_of_a_container(credentials: str) -> N
         assert hits_of(both) - before == (3 if number > 1 else 0), "two requests make a template"
         other = {"if-match": f'{current["if-match"][:-2]}G"'}
         assert (await both.ask("HEAD", f"docs/{name}", "", other, b"", credentials)).status == 412
+    await both.end()
+
+
+@pytest.mark.parametrize("credentials", ["account", "key", "container"])
+async def test_a_template_is_for_names_that_are_encoded(credentials: str) -> None:
+    both = await both_servers()
+    for number, name in enumerate((*ENCODED, *ENCODED)):
+        before = hits_of(both)
+        body = b"%04d" % number
+        await both.ask(*put(name, body, credentials))
+        answer = await both.ask("GET", f"docs/{name}", "", {}, b"", credentials)
+        assert (answer.status, answer.body) == (200, body)
+        assert hits_of(both) - before == (2 if number > 1 else 0), name
+    listed = await both.ask("GET", "docs", "restype=container&comp=list")
+    assert listed.body.count(b"<Blob>") == len(ENCODED)
     await both.end()
 
 

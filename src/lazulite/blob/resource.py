@@ -27,11 +27,18 @@ BLOB_SEGMENTS_MAX = 254
 """Segments of a name between slashes."""
 _FORBIDDEN = re.compile("[\0-\x1f\x7f-\x9f\ue000-\uf8ff]")
 """Control characters, and those of private use. None of them is printable."""
-_USUAL_SEGMENT = r"(?!\.)[\w.~:@=+,!$-]*+"
+_PLAIN = r"[\w.~:@=+,!$&'()*;-]*+"
+_NEXT = r"%[89ABab][0-9A-Fa-f]"
+_ENCODED = (
+    r"%(?:2[0-9A-Da-d]|[346][0-9A-Fa-f]|5[0-9ABDEFabdef]|7[0-9A-Ea-e]|[Cc]2%[ABab][0-9A-Fa-f]|[Cc][3-9A-Fa-f]"
+    rf"{_NEXT}|[Dd][0-9A-Fa-f]{_NEXT}|[Ee]0%[ABab][0-9A-Fa-f]{_NEXT}|[Ee][1-9A-Ca-c]{_NEXT}{_NEXT})"
+)
+"""A character from U+0020 to U+CFFF in UTF-8, percent-encoded: no control character, no slash of any kind, no dot."""
+_USUAL_SEGMENT = rf"(?!\.){_PLAIN}(?>(?:{_ENCODED}{_PLAIN})*)"
 _USUAL_CONTAINER = r"/[A-Za-z0-9-]++/[a-z0-9$-]++"
 _USUAL_NAME = rf"(?![^ ?]{{1025}})(?=[^ ?])({_USUAL_SEGMENT}(?>(?:/{_USUAL_SEGMENT}){{0,253}}))(?<!\.)"
 USUAL_PATH = re.compile(f"({_USUAL_CONTAINER})/{_USUAL_NAME}", re.ASCII)
-"""The whole path of a blob in path style, whose name needs no decoding and is no other one's: a
+"""The whole path of a blob in path style, whose name, once it is decoded, is no other one's: a
 `ServiceDefinition.keyed_path`."""
 USUAL_START = re.compile(rf"([A-Z]{{3,6}} {_USUAL_CONTAINER})/{_USUAL_NAME}(?=[? ])".encode(), re.ASCII)
 """The start of a head with that path: one of `ServiceDefinition.keyed_starts`."""

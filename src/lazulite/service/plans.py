@@ -65,7 +65,7 @@ class CutRequest(NamedTuple):
 
     key: CacheKey
     keys: Keys
-    """Those in its path, and behind them the value of the parameter that varies, if it is there."""
+    """Those in its path, decoded, and behind them the value of the parameter that varies, if it is there."""
     keys_in_path: int
 
 
@@ -78,7 +78,8 @@ class PlanCache:
     Args:
         varying: for each method of a route whose plans are cached, the fields that such a route lets vary, in lower
             case.
-        keyed_path: the paths that end in keys: the first group is the path up to them, the others are the keys.
+        keyed_path: the paths that end in keys: the first group is the path up to them, the others are the keys, which
+            can be decoded.
         plans_max: the most plans.
         bytes_max: the most bytes of their keys.
         parameters: the query parameter that routes of a method let vary, in lower case.
@@ -131,6 +132,8 @@ class PlanCache:
         if keyed is not None:
             groups: Keys = keyed.groups()
             path, keys = groups[0], groups[1:]
+            if "%" in request.path:
+                keys = tuple([percent_decode(key) for key in keys])
         key = (request.method, path, keyed is not None, query, request.scheme, steady)
         return CutRequest(key, keys if value is None else (*keys, value), len(keys))
 

@@ -158,11 +158,9 @@ class RepeatedBlobOperation:
     def answer(self, values: HeadValues, body: bytes, later: PendingAnswer | None) -> Answer | Miss | None:
         """See `RepeatedOperation`."""
         operation = self._operation
-        keys = tuple([key.decode("ascii") for key in values[: self._key_count]])
         fields = {name: values[index].decode("ascii") for index, name in self._fields}
         try:
-            if operation.form.parameter:
-                keys = (*keys[:-1], percent_decode(keys[-1]))
+            keys = tuple([percent_decode(key.decode("ascii")) for key in values[: self._key_count]])
             call = operation.call_of(keys, fields, body)
             if later is not None:
                 return _begin(operation, call, later)

@@ -18,7 +18,7 @@ from lazulite.table.resource import parse_resource, resolve_method
 from lazulite.table.versions import JSON_SINCE, check_odata_version
 
 KEYED_URL: Final = re.compile(
-    rb"[^?(']++\(PartitionKey='(?>[^?']|'')*+',RowKey='([\w.~:@=+-]*+)'\)(?:\?[!-~]*+)?", re.ASCII
+    rb"[^?(']++\(PartitionKey='(?>(?:[^?']|'')*)',RowKey='([\w.~:@=+-]*+)'\)(?:\?[!-~]*+)?", re.ASCII
 )
 """The URL of an entity, as every SDK writes it. The row key, which is the group, stands for itself: what else the URL
 holds may be encoded, but its predicate ends with this key, or addresses no entity."""
