@@ -16,6 +16,10 @@ from lazulite.protocol.fault import Effect
 from tests.conformance.answers import Answer
 from tests.conformance.batches import PLAIN, operation
 from tests.conformance.batches import body as batch_body
+from tests.conformance.blob.blobs import Blobs, Container
+from tests.conformance.blob.test_batches import _STATUS as STATUS_OF_PART
+from tests.conformance.blob.test_batches import Part
+from tests.conformance.blob.test_batches import send as send_batch
 from tests.conformance.client import Client
 from tests.conformance.signing import Endpoint, full_shared_key, shared_key
 
@@ -162,7 +166,14 @@ def test_what_happens_to_the_connection(
         assert came == min(whole - 1, int(whole * keys["truncate"]))
 
 
-@pytest.mark.parametrize("keys", [{"reset": "middle"}, {"truncate": 0.5}, {"bytes_per_second": 1e9}])
+@pytest.mark.parametrize("at", ["request", "answer", "head", "middle"])
+def test_a_reset_is_no_orderly_end(ask: Asker, faults: lazulite.testing.Faults, at: str) -> None:
+    with faults.rule(operation="InsertEntity", reset=at), pytest.raises(ConnectionResetError) as raised:
+        ask.insert("r")
+    assert type(raised.value) is ConnectionResetError
+
+
+@pytest.mark.parametrize("keys", [{"reset": "middle"}, {"reset": "end"}, {"truncate": 0.5}, {"bytes_per_second": 1e9}])
 def test_what_happens_to_the_body_of_a_large_blob(ask: Asker, faults: lazulite.testing.Faults, keys: Keys) -> None:
     ask.send("blob", "PUT", "/con", "restype=container", headers=BLOB)
     content = bytes(range(256)) * 8192
@@ -176,7 +187,7 @@ def test_what_happens_to_the_body_of_a_large_blob(ask: Asker, faults: lazulite.t
             came = b""
     if "truncate" in keys:
         assert came == content[: len(content) // 2]
-    elif "reset" in keys:
+    elif keys.get("reset") == "middle":
         assert len(came) < len(content)
     else:
         assert came == content
@@ -381,6 +392,44 @@ def test_a_batch_is_an_operation_and_its_parts_are_operations(ask: Asker, faults
     with faults.rule(operation="EntityGroupTransaction", reset="answer"), pytest.raises(CUT):
         run("a", "b")
     assert ask.stored("b")
+
+
+def test_parts_of_a_batch_that_suffers_itself_do_not_suffer(ask: Asker, faults: lazulite.testing.Faults) -> None:
+    changes = [operation("POST", f"{ask._account.endpoint}/Orders", {"PartitionKey": "p", "RowKey": "a"})]
+    faults.add_rule("whole", operation="EntityGroupTransaction", delay_seconds=0)
+    faults.add_rule("part", operation="InsertEntity", overtaken=True)
+    headers = {"Content-Type": PLAIN.content_type}
+    answer = ask.send("table", "POST", "/$batch", body=batch_body(changes), headers=headers)
+    assert answer.status == 202
+    assert faults.hits() == {"whole": 1, "part": 0}
+    assert ask.stored("a")
+
+
+def test_a_part_of_a_blob_batch_fails_alone(ask: Asker, faults: lazulite.testing.Faults) -> None:
+    ask.send("blob", "PUT", "/con", "restype=container", headers=BLOB)
+    account = ask._account
+    container = Container(Blobs(Client(Endpoint.parse(account.blob_endpoint, account.name, account.key))), "con")
+    for name in "ab":
+        container.put(name).expect(201)
+    with faults.rule(operation="DeleteBlob", key="b", error="ServerBusy", show=True):
+        answer = send_batch(container, [Part("con/a"), Part("con/b")]).expect(202)
+    assert [int(status) for _, status in STATUS_OF_PART.findall(answer.body)] == [202, 503]
+    assert answer.header("x-lazulite-fault") == "rule"
+    assert [container.send("HEAD", name).status for name in "ab"] == [404, 200]
+    container.blobs.client.close()
+
+
+def test_a_page_of_found_blobs_ends_early(ask: Asker, faults: lazulite.testing.Faults) -> None:
+    ask.send("blob", "PUT", "/con", "restype=container", headers=BLOB)
+    for name in "ab":
+        ask.send("blob", "PUT", f"/con/{name}", body=b"", headers={**BLOB, "x-ms-tags": "t=v"})
+    query = "comp=blobs&where=t%3D%27v%27"
+    with faults.rule(page_entries=1):
+        root = ET.fromstring(ask.send("blob", "GET", "/", query, headers=BLOB).body)
+        assert [each.text for each in root.iterfind(".//Blob/Name")] == ["a"]
+        following = f"{query}&marker={root.findtext('NextMarker')}"
+        root = ET.fromstring(ask.send("blob", "GET", "/", following, headers=BLOB).body)
+        assert [each.text for each in root.iterfind(".//Blob/Name")] == ["b"]
 
 
 def test_nobody_without_credentials_meets_a_rule(ask: Asker, faults: lazulite.testing.Faults) -> None:

@@ -5,7 +5,8 @@ import io
 import pytest
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.fault import Effect, Fault
+from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.observability.debug_log import DebugLog, redact
 from lazulite.server.observability.exchange import Exchange
 
@@ -134,3 +135,8 @@ def test_what_is_written_of_a_url(name: str, url: str, shown: str) -> None:
     text = logged(Request("PUT", "/t", headers={name: url}), Response(200, [(name, url)]))
     assert f"> {name}: {shown}\n" in text
     assert f"< {name}: {shown}\n" in text
+
+
+def test_an_injected_fault_is_marked() -> None:
+    request = Request("GET", "/a", record=RequestRecord(fault=Fault("busy", Effect.ERROR, "ServerBusy")))
+    assert "! fault busy: error" in logged(request, Response(503)).splitlines()

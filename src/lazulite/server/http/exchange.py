@@ -210,7 +210,6 @@ async def _send_faulty(
         return
     await content.aclose()
     if not pending.answered:
-        pending.answered = True
         log_response(connection, pending, response, connection.server.clock(), 0, 0, is_whole=False)
     connection.reset()
 
