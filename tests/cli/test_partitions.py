@@ -6,12 +6,13 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from azure.core.exceptions import HttpResponseError
@@ -26,7 +27,7 @@ from tests.postgres.server import shared
 from tests.server_process import ServerProcess, running
 
 from .test_control import status
-from .test_serve import lazulite, rejected, serving
+from .test_serve import lazulite, rejected
 from .test_serve_workers import BOTH
 
 
@@ -146,36 +147,50 @@ def tables(storage: Storage) -> TableServiceClient:
     return TableServiceClient.from_connection_string(storage.connection_string, retry_total=0)
 
 
-def test_two_servers_on_a_database_enforce_one_target_of_an_account(tmp_path: Path) -> None:
-    """Each is asked for as much as both may take. What a machine does in that time is measured by its own clock."""
-    cap, batches, size = 100, 40, 10
+@contextmanager
+def two_servers(*flags: str) -> Iterator[tuple[ServerProcess, ...]]:
+    """Yield two servers on one database."""
+    with shared().database() as dsn, running("--engine", dsn, *flags) as one, running("--engine", dsn, *flags) as other:
+        yield one, other
+
+
+@contextmanager
+def two_workers(*flags: str) -> Iterator[tuple[ServerProcess, ...]]:
+    """Yield a server with two workers, twice. It has connections at each of them."""
+    with running("--in-memory", *BOTH, *flags) as server:
+        yield server, server
+
+
+@pytest.mark.parametrize("processes", [two_servers, two_workers])
+def test_two_processes_enforce_one_target_of_an_account(
+    processes: Callable[..., AbstractContextManager[tuple[ServerProcess, ...]]], tmp_path: Path
+) -> None:
+    """They are asked for far more than an account may do in that time, as a clock that is no server's measures it."""
+    cap, connections, batches, size = 100, 8, 5, 10
     file = tmp_path / "account.toml"
     file.write_text(f"account = {cap}\ntimeout_share = 0\n")
-    flags = ("--silent", "--targets", str(file))
-    with (
-        shared().database() as dsn,
-        running("--engine", dsn, *flags) as one,
-        running("--engine", dsn, *flags) as other,
-        TableServiceClient.from_connection_string(one.lines[1].strip(), retry_total=20) as service,
-    ):
-        service.create_table("Orders")
 
-        def ask(server: ServerProcess) -> int:
-            text = re.sub(r":\d+/", f":{server.port}/", one.lines[1].strip())
-            passed = 0
-            with TableServiceClient.from_connection_string(text, retry_total=0) as client:
-                table = client.get_table_client("Orders")
-                for number in range(batches):
+    def ask(text: str) -> int:
+        """Insert batches by connections of their own; return how many entities were taken."""
+        passed = 0
+        for _ in range(connections):
+            with TableClient.from_connection_string(text, "Orders", retry_total=0) as table:
+                for _ in range(batches):
                     with suppress(HttpResponseError):
-                        insert(table, f"{server.port}-{number}", range(size))
+                        insert(table, uuid4().hex, range(size))
                         passed += size
-            return passed
+        return passed
 
-        with ThreadPoolExecutor(2) as threads:
+    with processes("--silent", "--targets", str(file)) as servers:
+        text = servers[0].lines[1].strip()
+        texts = [re.sub(r":\d+/", f":{server.port}/", text) for server in servers]
+        with TableClient.from_connection_string(text, "Orders", retry_total=20) as table:
+            table.create_table()
+        with ThreadPoolExecutor(len(texts)) as threads:
             begun = time.monotonic()
-            passed = sum(threads.map(ask, (one, other)))
+            passed = sum(threads.map(ask, texts))
             seconds = time.monotonic() - begun
-    error = 2 * cap * SLICE_SECONDS + 2 * size
+    error = len(texts) * (cap * SLICE_SECONDS + size)
     assert size <= passed <= cap * (seconds + 1) + error
 
 
@@ -230,10 +245,21 @@ def shown_ranges(*flags: str) -> list[Any]:
     return ranges
 
 
-def test_workers_have_the_same_targets_and_one_map(tmp_path: Path) -> None:
+@pytest.fixture(name="store", params=["location", "database"])
+def _store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the flags of a store that workers serve."""
+    if request.param == "location":
+        yield ("--location", str(tmp_path / "data"))
+        return
+    with shared().database() as dsn:
+        yield ("--engine", dsn)
+
+
+def test_workers_have_the_same_targets_and_one_map(store: tuple[str, ...], tmp_path: Path) -> None:
     """A worker that is killed is replaced by one that has the targets, and the map, of the others."""
-    here = ("-l", str(tmp_path / "data"))
-    with serving(tmp_path / "data", *BOTH, "--silent", "--targets", "off", "--time-scale", "60") as server:
+    here = ("--control-socket", str(tmp_path / "control"))
+    flags = (*store, *here, *BOTH, "--silent", "--targets", "off", "--time-scale", "60")
+    with running(*flags) as server:
         assert lazulite("targets", *here).stdout == "targets: off\ntime_scale: 60\n"
         file = tmp_path / "small.toml"
         file.write_text(
