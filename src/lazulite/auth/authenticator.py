@@ -195,6 +195,11 @@ class VerifiedCredentials(Protocol):
 class RepeatedCredentials(Protocol):
     """Credentials of requests that differ in the values of their heads alone."""
 
+    @property
+    def checked(self) -> Sequence[int]:
+        """The indices of the values that are of the usual form where `accept` is True."""
+        ...
+
     def accept(self, values: HeadValues, now: int) -> bool:
         """Return whether `VerifiedCredentials.check` would pass a request with these values at `now`, in ticks.
 

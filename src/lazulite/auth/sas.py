@@ -518,6 +518,11 @@ class RepeatedSas(NamedTuple):
 
     terms: Terms
 
+    @property
+    def checked(self) -> Sequence[int]:
+        """See `RepeatedCredentials`: none."""
+        return ()
+
     def accept(self, _: HeadValues, now: int) -> bool:
         """See `RepeatedCredentials`: the time alone can have ended it."""
         return self.terms.is_current(now)

@@ -257,6 +257,11 @@ class RepeatedSharedKey(NamedTuple):
     length_at: int | None
     """The index of Content-Length, which some services sign as nothing if it is 0."""
 
+    @property
+    def checked(self) -> Sequence[int]:
+        """See `RepeatedCredentials`: the date, which has one form."""
+        return (self.date_at,)
+
     def accept(self, values: HeadValues, now: int) -> bool:
         """See `RepeatedCredentials`."""
         header = values[self.header_at]

@@ -24,8 +24,8 @@ from lazulite.protocol.template import (
     PendingAnswer,
     StartPattern,
     Watcher,
-    is_plain,
     marked_request,
+    match_plain,
 )
 from lazulite.service.common_fields import CommonFields
 from lazulite.service.plans import Plan
@@ -154,7 +154,11 @@ class PlanTemplate:
         self._operation = operation
         self.marked, self.names = marked, head.names
         names = head.names
-        self._plain_at = tuple(index for index, name in enumerate(names) if name not in _CHECKED_ELSEWHERE)
+        self._plain_at = tuple(
+            index
+            for index, name in enumerate(names)
+            if name not in _CHECKED_ELSEWHERE and index not in credentials.checked
+        )
         self._length_at = names.index("content-length") if "content-length" in names else None
         self._client_id_at = names.index(_CLIENT_ID) if _CLIENT_ID in names else None
         self.method = request.method
@@ -190,7 +194,7 @@ class PlanTemplate:
         if body if at is None else values[at] != b"%d" % len(body):
             return False
         for index in self._plain_at:  # noqa: SIM110 - a generator would cost each request one frame more
-            if not is_plain(values[index]):
+            if match_plain(values[index]) is None:
                 return False
         return True
 

@@ -210,6 +210,18 @@ async def test_an_unusual_value_is_read_by_the_usual_way(side: Side, value: str)
     await missed(side, head.replace(b"abc", value.encode("latin-1").ljust(3)), "values")
 
 
+@pytest.mark.parametrize(
+    "change", [("Jan", "jan"), (", ", ",\t"), ("GMT", "GM\xe9"), ("GMT", "GM "), ("GMT", "\x7fMT")]
+)
+async def test_a_date_of_another_form_is_read_by_the_usual_way(side: Side, change: tuple[str, str]) -> None:
+    head = side.head(query="")
+    await side.warm(head)
+    line = next(line for line in head.split(b"\r\n") if line.startswith(b"x-ms-date: "))
+    before, after = (text.encode("latin-1") for text in change)
+    assert before in line
+    await missed(side, head.replace(line, line.replace(before, after)), "credentials")
+
+
 async def test_a_line_in_a_value_is_another_field(side: Side) -> None:
     head = side.head(fields={"x-ms-client-request-id": "x" * 19})
     await side.warm(head)
