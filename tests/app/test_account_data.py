@@ -9,9 +9,17 @@ from lazulite.blob.storage.catalog import Container
 from lazulite.engine.commit import put_rows
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Key
+from lazulite.partitions.stored_maps import row_of
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.queue.catalog import Catalog as Queues
-from lazulite.records.spaces import DELEGATIONS, METRIC_COUNTS, QUEUES, SERVICE_PROPERTIES
+from lazulite.records.spaces import (
+    ACCOUNT_QUOTAS,
+    DELEGATIONS,
+    METRIC_COUNTS,
+    PARTITION_MAPS,
+    QUEUES,
+    SERVICE_PROPERTIES,
+)
 from lazulite.table.catalog import Catalog as Tables
 from tests.fuzz.memory import MemoryEngine
 
@@ -55,6 +63,18 @@ async def test_the_resources_of_an_account_are_counted_and_removed_and_those_of_
         assert await world.engine.get(space, "orders", "row") is None
         assert await world.engine.get(space, "orders2", "row") == b"value"
     await data.remove("orders")
+
+
+async def test_the_ranges_of_its_tables_and_its_quota_are_removed() -> None:
+    world = World()
+    await world.fill("orders")
+    table = await world.tables.read("orders", "Orders")
+    assert table is not None
+    rows = ((PARTITION_MAPS, row_of(table.space)), (ACCOUNT_QUOTAS, "account"))
+    for space, row in rows:
+        await world.engine.commit(space, "orders", put_rows({row: b"value"}))
+    await AccountData(world.engine, world.contents, UNCACHED).remove("orders")
+    assert [await world.engine.get(space, "orders", row) for space, row in rows] == [None, None]
 
 
 async def test_no_cache_of_the_process_shows_what_was_removed() -> None:

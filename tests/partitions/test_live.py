@@ -8,8 +8,8 @@ import pytest
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.partitions.gate import Decision, Limit
-from lazulite.partitions.live import TABLES_MAX, Charge, LivePartitions
-from lazulite.partitions.map_store import Balance, Maps, ProcessMaps, TableLoads
+from lazulite.partitions.live import Charge, LivePartitions
+from lazulite.partitions.map_store import TABLES_MAX, Balance, Maps, ProcessMaps, TableLoads
 from lazulite.partitions.ranges import TableKey
 from lazulite.partitions.targets import CURRENT, OFF, STUDY_2010, Targets, targets_from
 

@@ -211,6 +211,20 @@ async def test_many_maps_of_many_accounts(engine: Engine) -> None:
     assert await store.maps.follow({}) == found
 
 
+async def test_the_maps_of_all_processes_are_bounded(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lazulite.partitions.stored_maps.TABLES_MAX", 10)
+    one, two = Store(memory), Store(memory)
+    one.known = {TableKey("acct", f"t{number}", 2000 + number): NEW for number in range(7)}
+    two.known = {TableKey("acct", f"t{number}", 2000 + number): NEW for number in range(100, 107)}
+    await one.turn(15, splitting("m"))
+    found = await two.turn(15, keep)
+    assert len(found) == 10
+    assert await one.turn(30, keep) == found
+    monkeypatch.setattr("lazulite.partitions.stored_maps.TABLES_MAX", 5)
+    for store in (one, two, Store(memory)):
+        assert len(await store.turn(45, keep)) == 5
+
+
 async def test_a_map_that_would_be_too_large_stays(memory: Engine) -> None:
     store = Store(memory)
     store.known = {ORDERS: NEW}

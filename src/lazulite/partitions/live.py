@@ -16,14 +16,13 @@ from lazulite.engine.contract import EngineError
 from lazulite.partitions.balancer import Balancer, Event
 from lazulite.partitions.gate import PASS, AccountQuota, Decision, Gate, Limit, ProcessQuota, Subject
 from lazulite.partitions.load import RangeLoad, loads_of
-from lazulite.partitions.map_store import Maps, MapStore, ProcessMaps, TableLoads
+from lazulite.partitions.map_store import TABLES_MAX, Maps, MapStore, ProcessMaps, TableLoads
 from lazulite.partitions.ranges import Range, RangeMap, TableKey
 from lazulite.partitions.targets import STUDY_2010, Rate, Targets
 from lazulite.protocol.message import RequestRecord
 
 T = TypeVar("T")
 
-TABLES_MAX: Final = 1_000
 EVENTS_MAX: Final = 100
 FOLLOWED_A_MOVE: Final = 16
 """How often a process follows the changes of others in the time of one move, so that it refuses what moves."""

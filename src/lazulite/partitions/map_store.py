@@ -1,10 +1,13 @@
 """Stores of maps: each keeps the maps of a server's tables, and chooses the process that balances them."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from lazulite.partitions.balancer import Loads
 from lazulite.partitions.ranges import RangeMap, TableKey
+
+TABLES_MAX: Final = 1_000
+"""The most maps. A table beyond has one range, which never splits."""
 
 Maps: TypeAlias = Mapping[TableKey, RangeMap]
 TableLoads: TypeAlias = Mapping[TableKey, Loads]

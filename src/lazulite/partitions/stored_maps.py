@@ -6,6 +6,7 @@ Invariants:
 - a map is replaced by compare-and-swap on its version. A process that balanced by an older map changes nothing, and
   takes the newer one. So it does no harm if two processes balance, or one dies in between;
 - a map goes with the space of its table. The one of a table that was deleted meanwhile is not made;
+- there are `TABLES_MAX` maps at most, whatever the number of processes and of rows;
 - a row that is damaged is no map. Its table has one range until the next round, which replaces the row;
 - a copy and a backup of a store have its maps as they were.
 """
@@ -21,7 +22,7 @@ from lazulite.partitions import map_codec
 from lazulite.partitions.load import RangeLoad, loads_of
 from lazulite.partitions.load_codec import Loads
 from lazulite.partitions.map_codec import MapError
-from lazulite.partitions.map_store import Balance, Maps, TableLoads
+from lazulite.partitions.map_store import TABLES_MAX, Balance, Maps, TableLoads
 from lazulite.partitions.ranges import RangeMap, TableKey
 from lazulite.partitions.rounds import Rounds, Total
 from lazulite.records.spaces import PARTITION_MAPS, Space
@@ -92,7 +93,7 @@ class StoredMaps:
                 for index, value in enumerate(part.values):
                     key = part.key(index)
                     found = self._decoded(key, value)
-                    if found is not None:
+                    if found is not None and len(maps) < TABLES_MAX:
                         maps[found[0]] = found[1]
         self._seen = maps.keys()
         return maps
@@ -100,6 +101,8 @@ class StoredMaps:
     async def _keep(self, before: Maps, after: dict[TableKey, RangeMap]) -> Maps:
         """Replace the maps of the store; return what it has then."""
         kept = {table: before[table] for table in self._seen}
+        for table in [table for table in after if table not in kept][TABLES_MAX - len(kept) :]:
+            del after[table]
         changes: dict[TableKey, _Change] = {}
         for table in before.keys() | after:
             found, old = after.get(table), kept.get(table)
