@@ -1,15 +1,22 @@
 """The servers of a process share one set of budgets."""
 
+import socket
 from dataclasses import replace
+from typing import TypeVar
 
 from lazulite.app.servers import open_servers
 from lazulite.app.stores import Store
 from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.control import client as control_client
+from lazulite.control.command import Command, NoArguments
+from lazulite.faults.commands import ADD_FAULTS, CLEAR_FAULTS, RulesArguments
 from lazulite.protocol.clock import system_clock
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import QUEUE, TABLE
 from lazulite.settings.config import Settings
 from tests.fuzz.memory import MemoryEngine
+
+A = TypeVar("A")
 
 
 async def test_all_servers_have_the_same_budgets() -> None:
@@ -20,3 +27,23 @@ async def test_all_servers_have_the_same_budgets() -> None:
         assert len(servers) == 2
         assert len({id(server._state.budgets) for server in servers}) == 1
         assert {server._state.limits.connections for server in servers} == {5}
+
+
+async def test_templates_rest_while_there_are_rules_of_faults() -> None:
+    store = Store(MemoryEngine(system_clock), AccountDirectory({}))
+    async with open_servers(Settings(services=(TABLE,)), store) as group:
+        (server,) = group._servers.values()
+        state, kept, outcomes = server._state, server._state.templates, group.template_outcomes
+        assert kept is not None
+
+        async def ask(command: Command[A], arguments: A) -> None:
+            ours, theirs = socket.socketpair()
+            store.channel.attach(theirs)
+            await control_client.ask(ours, command, arguments)
+
+        await ask(ADD_FAULTS, RulesArguments('[[rule]]\nname = "r"\nreset = "end"'))
+        assert state.templates is None
+        assert group.template_outcomes == outcomes
+        await ask(CLEAR_FAULTS, NoArguments())
+        assert state.templates is kept
+        await store.channel.close()

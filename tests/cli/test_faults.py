@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.core.exceptions import HttpResponseError
+from azure.core.exceptions import AzureError, HttpResponseError
 from azure.data.tables import TableServiceClient
 
 from lazulite.testing import server as storage_server
+from tests.certificates import Authority
 
 from .test_serve import lazulite, rejected, serving
 from .test_serve_workers import BOTH
@@ -88,3 +89,22 @@ def test_workers_cannot_have_some_rules(tmp_path: Path) -> None:
     path = rules_file(tmp_path, '[[rule]]\nname = "r"\nclock_seconds = 5')
     flags: tuple[Any, ...] = ("--workers", "2", "--location", str(tmp_path / "data"), "--faults", path)
     assert "--faults: rule r: clock_seconds needs a server" in rejected(1, "serve", *flags)
+
+
+@pytest.mark.parametrize("keys", ['reset = "answer"', 'reset = "middle"', "truncate = 0.5"])
+def test_connections_break_over_tls_too(tmp_path: Path, keys: str) -> None:
+    """A large entity, so that some of it waits encrypted."""
+    authority = Authority(tmp_path)
+    path = rules_file(tmp_path, f'[[rule]]\nname = "r"\noperation = "QueryEntity"\nfirst = 1\n{keys}')
+    entity = {"PartitionKey": "p", "RowKey": "r", **{f"Text{n}": "x" * 30_000 for n in range(10)}}
+    with serving(tmp_path / "data", *authority.issue().flags, "--silent", "--faults", path) as server:
+        with TableServiceClient.from_connection_string(
+            server.lines[1], connection_verify=str(authority.root), retry_total=0
+        ) as service:
+            table = service.create_table("Orders")
+            table.create_entity(entity)
+            with pytest.raises(Exception) as raised:  # noqa: PT011 - the SDK raises what is no error of its own, too
+                table.get_entity("p", "r")
+            assert isinstance(raised.value, AzureError | AttributeError)
+            assert table.get_entity("p", "r")["Text9"] == entity["Text9"]
+        assert server.stop()[0] == 0

@@ -148,7 +148,7 @@ class Server:
     @property
     def template_outcomes(self) -> Mapping[str, int]:
         """How many requests templates have answered, or not, by the outcome."""
-        templates = self._state.templates
+        templates = self._state.all_templates
         return {} if templates is None else templates.outcomes
 
     def allow_templates(self, *, allowed: bool) -> None:

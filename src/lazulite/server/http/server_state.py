@@ -37,8 +37,8 @@ class ServerState:
     those open and those whose request still runs. `stopping`: no connection is kept alive after an answer.
     `draining`: nor one without a request. `on_last`: called when the last connection has gone. `scheduler`: what is
     slow goes by it. `sleep`: waits so many seconds, for slow bodies. `budgets`: of the process; those of memory and
-    of cost are fields here, too. `seconds_in`: the bound of each state. `templates`: None while a log reads heads, or
-    rules of faults look at each request.
+    of cost are fields here, too. `seconds_in`: the bound of each state. `all_templates`: None if a log reads heads.
+    `templates`: these, or None while rules of faults look at each request.
     """
 
     service: Service
@@ -58,6 +58,7 @@ class ServerState:
     carried_over: CarriedOverCost = field(init=False)
     write_batcher: WriteBatcher = field(init=False)
     seconds_in: Mapping[State, float] = field(init=False)
+    all_templates: TemplateCache | None = field(init=False)
     templates: TemplateCache | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,15 +69,15 @@ class ServerState:
         self.carried_over = self.budgets.carried_over
         self.write_batcher = WriteBatcher(self.clock)
         self.seconds_in = {state: getattr(self.limits, state.limit) for state in State}
-        self.templates = None if any(log.reads_heads for log in self.logs) else TemplateCache()
+        self.all_templates = None if any(log.reads_heads for log in self.logs) else TemplateCache()
+        self.templates = self.all_templates
 
     on_last: Callable[[], None] = lambda: None
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     def allow_templates(self, *, allowed: bool) -> None:
         """Answer requests by templates, or not, while something looks at each request."""
-        if not any(log.reads_heads for log in self.logs):
-            self.templates = (self.templates or TemplateCache()) if allowed else None
+        self.templates = self.all_templates if allowed else None
 
     def add(self, connection: "OpenConnection") -> int:
         """Put a connection on the list; return by how many the process has too many now."""
