@@ -27,7 +27,6 @@ APART: Mapping[str, str] = {
     "lazulite.cli.check_database": "needs an extra, so its importer imports it when a database is checked",
     "lazulite.server.middleware.by_host": "a middleware: servers choose among them",
     "lazulite.server.middleware.scheduling": "a middleware: applications choose among them",
-    "lazulite.service.gated": "an operation around others, as its neighbour is; the kernel chooses among them",
 }
 """Short modules with a single importer that stay apart, and why."""
 

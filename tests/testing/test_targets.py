@@ -139,6 +139,22 @@ def test_blobs_by_requests_and_bytes(targets: str) -> None:
         assert outcomes(1, lambda: list(container.list_blobs())) == [0]
 
 
+def test_bytes_that_are_not_sent_are_not_charged(tmp_path: Path) -> None:
+    path = tmp_path / "narrow.toml"
+    path.write_text("egress_bytes = 1000000\n", encoding="utf-8")
+    clock = Clock()
+    with (
+        lazulite.testing.server(targets=str(path), clock=clock) as storage,
+        BlobServiceClient.from_connection_string(storage.connection_string, retry_total=0) as service,
+    ):
+        disk = service.create_container("disks").get_blob_client("disk")
+        disk.create_page_blob(1 << 40)
+        assert outcomes(3, disk.get_blob_properties) == [0] * 3
+        assert outcomes(2, lambda: disk.download_blob(0, 1 << 20).readall()) == [0, 503]
+        clock.pass_by(0.25)
+        assert outcomes(1, disk.get_blob_properties) == [0]
+
+
 def test_a_time_out_of_a_write_may_have_been_made(tmp_path: Path) -> None:
     path = tmp_path / "timed_out.toml"
     path.write_text(SMALL.replace("timeout_share = 0\n", TIMED_OUT), encoding="utf-8")

@@ -3,13 +3,13 @@
 A server with a gate has no plans in a cache, and so no templates: each request is compiled, and passes here.
 """
 
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Generic
 
 from lazulite.partitions.live import Charge, LivePartitions
-from lazulite.protocol.message import Request, Response
-from lazulite.service.metered import respond, size_of
+from lazulite.protocol.message import Request, Response, ResponseContent, Window
+from lazulite.service.metered import respond
 from lazulite.service.routing import CallT_contra, Keys, PreparedOperation, Route
 
 
@@ -45,7 +45,8 @@ class GatedOperation(PreparedOperation, Generic[CallT_contra]):
         record = request.record
         response = await self._gate.run(charge, record, partial(respond, self._route, self._call))
         more = max(0, record.rows_returned - 1) if charge.counts_rows else 0
-        self._gate.owe(charge, more, size_of(response))
+        self._gate.owe(charge, more)
+        _charge_bytes(response, partial(self._gate.owe, charge, 0))
         return response
 
 
@@ -56,4 +57,45 @@ def settle(gate: LivePartitions, request: Request, response: Response) -> None:
         duration = f";dur={record.gate_seconds * 1000:.3f}" if record.gate_seconds else ""
         response.headers.append(("Server-Timing", f'gate;desc="{record.gate}"{duration}'))
     if record.account and not response.error_code:
-        gate.owe_bytes(record.account, size_of(response))
+        _charge_bytes(response, partial(gate.owe_bytes, record.account))
+
+
+def _charge_bytes(response: Response, charge: Callable[[int], None]) -> None:
+    """Have a charge made for the bytes of a body: of content, for what is sent of it, which is nothing for a HEAD."""
+    if response.content is None:
+        charge(len(response.body))
+    else:
+        response.content = ChargedContent(response.content, charge)
+
+
+class ChargedContent:
+    """Content that is charged for as it is sent. Implements `ResponseContent`.
+
+    Args:
+        content: closed with this.
+        charge: takes a number of bytes.
+    """
+
+    def __init__(self, content: ResponseContent, charge: Callable[[int], None]) -> None:
+        self._content = content
+        self._charge = charge
+
+    @property
+    def length(self) -> int:
+        """See `ResponseContent`."""
+        return self._content.length
+
+    @property
+    def held_bytes(self) -> int:
+        """See `ResponseContent`."""
+        return self._content.held_bytes
+
+    async def chunks(self) -> AsyncIterator[Window]:
+        """See `ResponseContent`."""
+        async for chunk in self._content.chunks():
+            self._charge(len(chunk))
+            yield chunk
+
+    async def aclose(self) -> None:
+        """See `ResponseContent`."""
+        await self._content.aclose()

@@ -40,8 +40,10 @@ async def respond(route: Route[CallT_contra], call: CallT_contra) -> Response:
     return response if isinstance(response, Response) else await response
 
 
-def size_of(response: Response) -> int:
-    """Return the bytes of a body."""
+def _size_of(request: Request, response: Response) -> int:
+    """Return the bytes of a body; that of a HEAD is not sent."""
+    if request.method == "HEAD":
+        return 0
     return len(response.body) if response.content is None else response.content.length
 
 
@@ -111,11 +113,11 @@ class MeteredOperation(PreparedOperation):
         record = request.record
         if self._partition is None:
             if record.rows_scanned:
-                counts = (0, record.rows_scanned, 0, size, size_of(response), 1, 0)
+                counts = (0, record.rows_scanned, 0, size, _size_of(request, response), 1, 0)
                 self._meter.note(self._resource, self._spanned, counts)
             return
         rows = record.rows_returned if self._counts_rows and self._reads else 1
-        self.note(keys[0] if keys else "", size, rows, size_of(response))
+        self.note(keys[0] if keys else "", size, rows, _size_of(request, response))
 
     def note(self, key: str, bytes_in: int, rows: int | None, bytes_out: int) -> None:
         """Count a request.
