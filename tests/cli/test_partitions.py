@@ -30,6 +30,17 @@ from .test_control import status
 from .test_serve import lazulite, rejected
 from .test_serve_workers import BOTH
 
+SOON = """\
+server_cap = 1000
+partition = 1000000
+timeout_share = 0
+[balancing]
+split_share = 0.02
+merge_share = 0.001
+decide_after_seconds = 30
+"""
+"""Targets that split a range that is loaded for half a second, at a time scale of 60."""
+
 
 def insert(table: TableClient, partition: str, rows: Sequence[object]) -> None:
     table.submit_transaction([("upsert", {"PartitionKey": partition, "RowKey": str(row)}) for row in rows])
@@ -239,6 +250,21 @@ def load(table: TableClient, stop: threading.Event) -> None:
                 insert(table, f"{number:02}", range(10))
 
 
+def split(server: ServerProcess, *flags: str) -> list[Any]:
+    """Load a new table until it has two ranges; return them."""
+    stop = threading.Event()
+    with (
+        TableServiceClient.from_connection_string(server.lines[1].strip(), retry_total=0) as service,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        thread.submit(load, service.create_table("Orders"), stop)
+        try:
+            found = (shown_ranges(*flags) for _ in range(300))
+            return next(ranges for ranges in found if len(ranges) > 1)
+        finally:
+            stop.set()
+
+
 def shown_ranges(*flags: str) -> list[Any]:
     head, *ranges = map(json.loads, lazulite("partitions", "orders", "--json", *flags).stdout.splitlines())
     assert head["targets"] == "small"
@@ -255,6 +281,30 @@ def _store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
         yield ("--engine", dsn)
 
 
+def test_a_server_that_is_killed_in_the_middle_of_a_move_leaves_its_map(store: tuple[str, ...], tmp_path: Path) -> None:
+    """The move takes ten minutes, so it lasts when another process serves the store."""
+    here = ("--control-socket", str(tmp_path / "control"))
+    file = tmp_path / "small.toml"
+    file.write_text(SOON + "move_seconds = 36000\n")
+    flags = (*store, *here, "--silent", "--targets", str(file), "--time-scale", "60")
+    with running(*flags) as server:
+        before = split(server, *here)
+        server.process.kill()
+        server.process.communicate()
+    moving = next(each for each in before if each["moving_seconds"])
+    with (
+        running(*flags) as server,
+        TableClient.from_connection_string(server.lines[1].strip(), "Orders", retry_total=0) as table,
+    ):
+        after = {each["start"]: each for each in shown_ranges(*here)}
+        assert after.keys() == {each["start"] for each in before}
+        assert after[moving["start"]]["server"] == moving["server"]
+        assert 0 < after[moving["start"]]["moving_seconds"] <= moving["moving_seconds"]
+        with pytest.raises(HttpResponseError, match="unable to receive requests"):
+            insert(table, moving["start"], [0])
+        assert server.stop()[0] == 0
+
+
 def test_workers_have_the_same_targets_and_one_map(store: tuple[str, ...], tmp_path: Path) -> None:
     """A worker that is killed is replaced by one that has the targets, and the map, of the others."""
     here = ("--control-socket", str(tmp_path / "control"))
@@ -262,23 +312,9 @@ def test_workers_have_the_same_targets_and_one_map(store: tuple[str, ...], tmp_p
     with running(*flags) as server:
         assert lazulite("targets", *here).stdout == "targets: off\ntime_scale: 60\n"
         file = tmp_path / "small.toml"
-        file.write_text(
-            "server_cap = 1000\npartition = 1000000\ntimeout_share = 0\n"
-            "[balancing]\nsplit_share = 0.02\nmerge_share = 0.001\ndecide_after_seconds = 30\n"
-        )
+        file.write_text(SOON)
         assert lazulite("targets", "set", str(file), *here).stdout.startswith("targets: small\n")
-        stop = threading.Event()
-        with (
-            TableServiceClient.from_connection_string(server.lines[1], retry_total=0) as service,
-            ThreadPoolExecutor(1) as thread,
-        ):
-            table = service.create_table("Orders")
-            thread.submit(load, table, stop)
-            try:
-                found = (shown_ranges(*here) for _ in range(300))
-                ranges = next(ranges for ranges in found if len(ranges) > 1)
-            finally:
-                stop.set()
+        ranges = split(server, *here)
         starts = {each["start"] for each in ranges}
         (_, victim, _) = status(*here)
         os.kill(victim["pid"], signal.SIGKILL)
