@@ -98,10 +98,14 @@ class World:
 
     Args:
         open_engine: opens the engine.
+
+    Attributes:
+        host: of the account; "" for path style.
     """
 
     def __init__(self, open_engine: Callable[[Clock], Engine] = MemoryEngine) -> None:
         self.now = NOW
+        self.host = ""
         self.engine = open_engine(lambda: self.now)
         self.contents = ContentMemory()
         self.accounts = AccountDirectory({})
@@ -131,11 +135,13 @@ class World:
         """Send a request; a plan can be found only if it is `steady`."""
         method, path, query, headers, body, _, version = question
         headers = {**HEAD, "x-ms-version": version, "content-length": str(len(body)), **headers}
+        if self.host:
+            headers["host"] = self.host
         if not version:
             del headers["x-ms-version"]
         signed = _sas(question.credentials)
         whole = "&".join(filter(None, (query, signed)))
-        request = Request(method, f"/{NAME}/{quote(path)}", whole, headers, body, id="id")
+        request = Request(method, f"{'' if self.host else '/' + NAME}/{quote(path)}", whole, headers, body, id="id")
         if question.credentials == "key":
             headers["x-ms-date"] = format_http_date(self.now)
             text = blob_string_to_sign("SharedKey", request, NAME, request.path, _component(query))

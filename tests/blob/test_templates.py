@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazulite.protocol.addressing import HOST_SUFFIX
 from lazulite.protocol.clock import TICKS_PER_DAY, TICKS_PER_SECOND
 from lazulite.protocol.message import Request
 from lazulite.server.admission.budgets import budgets_of
@@ -23,6 +24,7 @@ from tests.blob.test_plans import (
     BODIES,
     CHANGES,
     ENCODED,
+    NAME,
     RETENTION,
     Answer,
     Both,
@@ -105,8 +107,13 @@ class Wire(World):
         return Answer(int(line.split(" ")[1]), fields, body, "\n".join(self.log.lines[-1:]))
 
 
-async def both_servers() -> Both:
+HOSTS = ("", f"{NAME}.{HOST_SUFFIX}")
+
+
+async def both_servers(host: str = "") -> Both:
     both = Both(Wire(templates=True), Wire(templates=False))
+    for world in both.worlds:
+        world.host = host
     assert (await both.ask("PUT", "docs", "restype=container")).status == 201
     return both
 
@@ -117,8 +124,8 @@ def hits_of(both: Both) -> int:
     return quick.hits
 
 
-async def run(steps: Sequence[tuple[int, object]]) -> int:
-    both = await both_servers()
+async def run(steps: Sequence[tuple[int, object]], host: str) -> int:
+    both = await both_servers(host)
     for body in BODIES[:1]:
         await both.ask(*put(body=body))
     for times, step in steps:
@@ -129,16 +136,18 @@ async def run(steps: Sequence[tuple[int, object]]) -> int:
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 6), reads() | reads() | writes() | blocks() | CHANGES), min_size=5, max_size=20)
+    st.lists(st.tuples(st.integers(1, 6), reads() | reads() | writes() | blocks() | CHANGES), min_size=5, max_size=20),
+    st.sampled_from(HOSTS),
 )
 @settings(max_examples=30, deadline=None)
-def test_templates_change_no_byte(steps: list[tuple[int, object]]) -> None:
-    asyncio.run(run(steps))
+def test_templates_change_no_byte(steps: list[tuple[int, object]], host: str) -> None:
+    asyncio.run(run(steps, host))
 
 
+@pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("credentials", ["account", "key", "container"])
-async def test_a_template_is_for_all_blobs_of_a_container(credentials: str) -> None:
-    both = await both_servers()
+async def test_a_template_is_for_all_blobs_of_a_container(credentials: str, host: str) -> None:
+    both = await both_servers(host)
     for number in range(6):
         name, body = f"folder/{number}.txt", b"%d123456789" % number
         before = hits_of(both)
@@ -174,8 +183,9 @@ async def test_a_template_is_for_names_that_are_encoded(credentials: str) -> Non
     await both.end()
 
 
-async def test_a_template_is_for_all_blocks_of_a_container() -> None:
-    both = await both_servers()
+@pytest.mark.parametrize("host", HOSTS)
+async def test_a_template_is_for_all_blocks_of_a_container(host: str) -> None:
+    both = await both_servers(host)
     for credentials in ("account", "key"):
         for number in range(5):
             before = hits_of(both)
@@ -189,6 +199,21 @@ async def test_a_template_is_for_all_blocks_of_a_container() -> None:
         assert (await both.ask("PUT", "docs/a", "comp=block&blockid=x", {}, b"x", credentials)).status == 400
         assert (await both.ask("PUT", f"docs/{credentials}0", "comp=block&blockid=MQ==", {}, b"x")).status == 400
         assert (await both.ask("PUT", f"docs/{credentials}0", "comp=block&blockid=MQ%3D%3D", {}, b"x")).status == 400
+    await both.end()
+
+
+async def test_a_path_is_of_another_blob_where_the_host_names_the_account() -> None:
+    both = await both_servers()
+    assert (await both.ask("PUT", NAME, "restype=container")).status == 201
+    names = {"": "docs/b", HOSTS[1]: f"{NAME}/docs/b"}
+    for number in range(5):
+        for host, name in names.items():
+            for world in both.worlds:
+                world.host = host
+            before, body = hits_of(both), b"%d %b" % (number, host.encode())
+            assert (await both.ask("PUT", name, "", {"x-ms-blob-type": "BlockBlob"}, body)).status == 201
+            assert (await both.ask("GET", name)).body == body
+            assert hits_of(both) - before == (2 if number > 1 else 0), host
     await both.end()
 
 

@@ -45,6 +45,14 @@ USUAL_START = re.compile(rf"([A-Z]{{3,6}} {_USUAL_CONTAINER})/{_USUAL_NAME}(?=[?
 _USUAL_BLOCK = r"\?comp=block&blockid=([A-Za-z0-9/=._~%-]{1,192})(?=[& ])"
 BLOCK_START = re.compile(f"(PUT {_USUAL_CONTAINER})/{_USUAL_NAME}{_USUAL_BLOCK}".encode(), re.ASCII)
 """Likewise, of Put Block as the SDKs write it; the other key is the id of the block, percent-encoded."""
+_HOST_CONTAINER = r"/[a-z0-9$-]++"
+USUAL_HOST_PATH = re.compile(f"({_HOST_CONTAINER})/{_USUAL_NAME}", re.ASCII)
+"""`USUAL_PATH` where the host names the account."""
+HOST_STARTS = (
+    re.compile(f"(PUT {_HOST_CONTAINER})/{_USUAL_NAME}{_USUAL_BLOCK}".encode(), re.ASCII),
+    re.compile(rf"([A-Z]{{3,6}} {_HOST_CONTAINER})/{_USUAL_NAME}(?=[? ])".encode(), re.ASCII),
+)
+"""`BLOCK_START` and `USUAL_START` where the host names the account."""
 _DOT_SEGMENTS = frozenset({".", ".."})
 
 

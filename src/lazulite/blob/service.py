@@ -6,7 +6,15 @@ from http import HTTPStatus
 from lazulite.blob.auth.credentials import BLOB_CREDENTIALS, BlobPublicAccess
 from lazulite.blob.errors import MESSAGES
 from lazulite.blob.requests.call import Call, Context, make_call, make_context
-from lazulite.blob.resource import BLOCK_START, USUAL_PATH, USUAL_START, Resource, resource_of
+from lazulite.blob.resource import (
+    BLOCK_START,
+    HOST_STARTS,
+    USUAL_HOST_PATH,
+    USUAL_PATH,
+    USUAL_START,
+    Resource,
+    resource_of,
+)
 from lazulite.blob.routes import ROUTES, component
 from lazulite.blob.storage.garbage import UNTIDY_SPACE
 from lazulite.blob.storage.uploads import UPLOADS_SPACE
@@ -48,6 +56,8 @@ BLOB: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     component=component,
     keyed_path=USUAL_PATH,
     keyed_starts=(BLOCK_START, USUAL_START),
+    keyed_host_path=USUAL_HOST_PATH,
+    keyed_host_starts=HOST_STARTS,
     assumed_version=_assumed_version,
     reject=_reject,
     messages=MESSAGES,

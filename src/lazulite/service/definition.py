@@ -187,6 +187,10 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     keys."""
     keyed_starts: tuple[StartPattern, ...] = ()
     """The starts of heads whose requests have these keys (`protocol.template`), as the path has them on the wire."""
+    keyed_host_path: re.Pattern[str] | None = None
+    """`keyed_path` where the host names the account; None: it is the same."""
+    keyed_host_starts: tuple[StartPattern, ...] = ()
+    """`keyed_starts` where the host names the account; none: they are the same."""
     addressed: Callable[[CallT], Addressed] = addressed_by_url
     """Tells what a request is about, for rules of faults."""
     public_access: Callable[[ContextT], PublicAccess] | None = None

@@ -77,10 +77,21 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._faults = context.faults
         self._injection = FaultInjection(context.faults, definition.name)
         routes = definition.routes
-        self.plans = PlanCache(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
+        self.plans = PlanCache(
+            routes.varying,
+            definition.keyed_path,
+            parameters=routes.varying_parameters,
+            keyed_host_path=definition.keyed_host_path,
+            names_account=self._addressing.names_account,
+        )
         """The cached plans."""
         self._templates = TemplateContext(
-            self._accounts, context.properties, context.clock, self._common, definition.keyed_starts
+            self._accounts,
+            context.properties,
+            context.clock,
+            self._common,
+            definition.keyed_starts,
+            definition.keyed_host_starts or definition.keyed_starts,
         )
 
     @property
@@ -284,7 +295,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             await self._injection.before(call, route, self._definition.addressed(call), is_part=is_part)
         if route.deadline is PAGE:
             call.deadline = self._end_of_page(seconds)
-        plan = Plan(account, credentials, parameters, version, route, seconds, self._operation(route, call))
+        operation, in_host = self._operation(route, call), address.root == "/"
+        plan = Plan(account, credentials, parameters, version, route, seconds, operation, in_host)
         return plan, call, route.keys_of(call)
 
     def _operation(self, route: Route[CallT], call: CallT) -> PreparedOperation:

@@ -18,7 +18,7 @@ Invariants:
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Never, TypeAlias, cast
 
 from lazulite.auth.accounts.account import Account
@@ -53,6 +53,8 @@ class Plan(NamedTuple):
     seconds: int
     """The most that the operation may take."""
     operation: PreparedOperation
+    in_host: bool = False
+    """Whether the host names the account, not the path."""
 
 
 CacheKey: TypeAlias = tuple[str, str, bool, str, str, tuple[bytes, ...]]
@@ -83,6 +85,8 @@ class PlanCache:
         plans_max: the most plans.
         bytes_max: the most bytes of their keys.
         parameters: the query parameter that routes of a method let vary, in lower case.
+        keyed_host_path: `keyed_path` where the host names the account; None: it is the same.
+        names_account: whether a host does.
 
     Attributes:
         hits: how many requests ran by a cached plan.
@@ -95,10 +99,14 @@ class PlanCache:
         plans_max: int = PLANS_MAX,
         bytes_max: int = BYTES_MAX,
         parameters: Mapping[str, str] | None = None,
+        keyed_host_path: re.Pattern[str] | None = None,
+        names_account: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._varying = varying
         self._parameters = {method: _pattern_of(name) for method, name in (parameters or {}).items()}
         self._keyed_path = keyed_path
+        self._keyed_host_path = keyed_host_path
+        self._names_account = names_account
         self._plans_max = plans_max // 2
         self._bytes_max = bytes_max // 2
         self._young: dict[CacheKey, Plan] = {}
@@ -127,7 +135,10 @@ class PlanCache:
         if pair is not None:
             value = percent_decode(pair[1].replace("+", " "))
             query = query[: pair.start(1)] + query[pair.end(1) :]
-        keyed = None if self._keyed_path is None else self._keyed_path.fullmatch(request.path)
+        pattern = self._keyed_path
+        if self._keyed_host_path is not None and self._names_account(headers.get("host", "")):
+            pattern = self._keyed_host_path
+        keyed = None if pattern is None else pattern.fullmatch(request.path)
         path, keys = request.path, cast("Keys", ())
         if keyed is not None:
             groups: Keys = keyed.groups()

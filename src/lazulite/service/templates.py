@@ -70,6 +70,8 @@ class TemplateContext(NamedTuple):
     common: CommonFields
     patterns: Sequence[StartPattern]
     """The starts of its heads that have keys."""
+    host_patterns: Sequence[StartPattern]
+    """Those of heads whose host names the account."""
 
 
 class RepeatedPlan(NamedTuple):
@@ -81,7 +83,8 @@ class RepeatedPlan(NamedTuple):
     @property
     def patterns(self) -> Sequence[StartPattern]:
         """See `TemplateSource`."""
-        return (*self.context.patterns, PLAIN_START)
+        context = self.context
+        return (*(context.host_patterns if self.plan.in_host else context.patterns), PLAIN_START)
 
     @property
     def varying(self) -> frozenset[str]:
@@ -147,7 +150,7 @@ class PlanTemplate:
         request: Request,
         marked: Request,
     ) -> None:
-        self._accounts, self._properties, self._clock, self._common, _ = context
+        self._accounts, self._properties, self._clock, self._common, *_ = context
         self._account = plan.account
         self._version = plan.version.governing
         self._credentials = credentials
