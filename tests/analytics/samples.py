@@ -44,9 +44,10 @@ def read(exchange: Exchange, properties: ServiceProperties = ALL) -> Sequence[Lo
     wanted = {(exchange.request.record.service, ACCOUNT): properties}
     addressings = {name: Addressing([f"{name}.localhost"]) for name in ("table", "queue", "blob")}
     reader = RequestReader(addressings, wanted)
-    return [request for found in recorded(exchange, properties) for request in reader.read(found)]
+    found = [request for kept in recorded(exchange, properties) for request in reader.read(kept)]
+    return [request for request in found if isinstance(request, LoggedRequest)]
 
 
 def answered(request: Request, response: Response, *, is_whole: bool = True) -> Exchange:
     """Return the exchange of a request that took 12 ms, 7 of them in the service, with bodies of 5 and 100 bytes."""
-    return Exchange(request, response, 7.0, 5, 300, None, (), 0, 200, 12.0, is_whole)
+    return Exchange(request, response, 7.0, 5, 300, 200, 12.0, is_whole)

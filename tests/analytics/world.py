@@ -20,7 +20,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.cli.connection_string import connection_string, path_style
 from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import system_clock
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.settings.addresses import ServiceAddress
 from lazulite.settings.config import Settings
 
@@ -35,10 +35,17 @@ class AccessLog:
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
+        self.all: list[Exchange | RepeatedExchange] = []
 
     def record(self, exchange: Exchange) -> None:
         """See `ExchangeLog`."""
         self.exchanges.append(exchange)
+        self.all.append(exchange)
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """See `ExchangeLog`."""
+        self.exchanges.append(exchange.exchange)
+        self.all.append(exchange)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         """See `ExchangeLog`."""

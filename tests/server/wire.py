@@ -11,7 +11,7 @@ from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.timeouts import Sweeper
 from lazulite.server.limits import Limits
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 
 
 class Clock:
@@ -136,6 +136,10 @@ class Record:
 
     def record(self, exchange: Exchange) -> None:
         self.exchanges.append(exchange)
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """See `ExchangeLog`."""
+        self.record(exchange.exchange)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         self.failures.append((request_id, failure))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
-from lazulite.analytics.requests import LoggedRequest, RequestReader
+from lazulite.analytics.requests import AnalyticsRequest, RequestReader
 
 SLICE_SECONDS = 0.001
 GATHER_SECONDS = 0.05
@@ -21,7 +21,7 @@ _STEP = 32
 class RequestConsumer(Protocol):
     """Makes something of requests."""
 
-    def take(self, requests: Sequence[LoggedRequest]) -> None:
+    def take(self, requests: Sequence[AnalyticsRequest]) -> None:
         """Note requests, in the order in which they ended. It is quick, never waits and never raises."""
         ...
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.message import RequestRecord
-from lazulite.server.observability.exchange import Exchange, ExchangeLog
+from lazulite.server.observability.exchange import Exchange, ExchangeLog, RepeatedExchange
 from lazulite.service.properties import ServiceProperties
 
 BYTES_MAX = 32 * 1024 * 1024
@@ -58,7 +58,7 @@ class KeptExchange(NamedTuple):
     """In ticks."""
     size: int
     """The bytes that it takes, roughly."""
-    exchange: Exchange | RecordedExchange
+    exchange: RecordedExchange | RepeatedExchange
     """The one of a template as it is, and what is kept of others."""
 
 
@@ -118,20 +118,24 @@ class ExchangeBuffer:
 
     def record(self, exchange: Exchange) -> None:
         """Keep an exchange, if its account asks for it and there is room."""
-        request = exchange.request
-        record = request.record
-        if (record.service, record.account) not in self.wanted:
-            return
-        size = _TUPLE_BYTES + exchange.head_bytes_in
-        if exchange.template is None:
-            size += _size_of(exchange)
+        record = exchange.request.record
+        if (record.service, record.account) in self.wanted:
+            self._keep(_size_of(exchange), _without_bodies(exchange))
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """Likewise, of a request that a template has answered."""
+        record = exchange.template.record
+        if (record.service, record.account) in self.wanted:
+            self._keep(exchange.sizes[0], exchange)
+
+    def _keep(self, size: int, exchange: RecordedExchange | RepeatedExchange) -> None:
+        size += _TUPLE_BYTES
         if self._held_bytes + size > self._bytes_max:
             self.counts.dropped_exchanges += 1
             return
         self._held_bytes += size
         waiting = self._waiting
-        kept = exchange if exchange.template is not None else _without_bodies(exchange)
-        waiting.append(KeptExchange(self._clock(), size, kept))
+        waiting.append(KeptExchange(self._clock(), size, exchange))
         if len(waiting) == 1:
             self.on_first()
 

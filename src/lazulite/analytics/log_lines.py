@@ -20,7 +20,18 @@ from typing import Final
 from urllib.parse import quote
 
 from lazulite.analytics.operations import COPY_BLOB
-from lazulite.analytics.requests import LoggedRequest, RenderedForm, RequestForm
+from lazulite.analytics.requests import (
+    PREFIXES,
+    TICKS_PER_MS,
+    AnalyticsRequest,
+    Authentication,
+    LoggedRequest,
+    RenderedForm,
+    RepeatedRequest,
+    RequestForm,
+    find_field,
+)
+from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.server.observability.debug_log import SIGNATURE, redact
 from lazulite.table.model.edm import format_datetime7
 
@@ -38,7 +49,8 @@ _CLIENT: Final = re.compile(r"[\w.:%\[\]-]{1,64}", re.ASCII)
 _ETAG_TIME: Final = re.compile(
     r"W/\"datetime'(\d{4})-(\d\d)-(\d\d)T(\d\d)(?:%3A|:)(\d\d)(?:%3A|:)(\d\d)", re.IGNORECASE
 )
-_ETAG_SECOND: Final = "W/\"datetime'2011-08-23T18%3A38%3A02"
+_ETAG_SECOND: Final = len("W/\"datetime'2011-08-23T18%3A38%3A02")
+"""The characters of the ETag of an entity up to the second."""
 _HTTP_DATE: Final = re.compile(r"[A-Z][a-z]{2}, (\d\d) ([A-Z][a-z]{2}) (\d\d)(\d\d) (\d\d:\d\d:\d\d) GMT")
 _WEEKDAYS: Final = {
     "Mon": "Monday",
@@ -61,22 +73,31 @@ _CLAIMS: Final = (("oid",), ("tid",), ("appid", "azp"), ("aud",), ("iss",), ("up
 _NO_IDENTITY: Final = ";;;;;;;;"
 
 
-def lines_of(request: LoggedRequest, version: str) -> tuple[str, ...]:
+def text_of(request: AnalyticsRequest, version: str) -> tuple[str, int]:
+    """Return the lines of a request, each with its line feed, and their number. See `lines_of`."""
+    if isinstance(request, RepeatedRequest):
+        return _line_of_template(request, version), 1
+    lines = lines_of(request, version)
+    return "".join([f"{line}\n" for line in lines]), len(lines)
+
+
+def lines_of(request: AnalyticsRequest, version: str) -> tuple[str, ...]:
     """Return the lines of a request, without line feeds.
 
     Args:
         request: the request.
         version: `1.0` or `2.0`.
     """
-    if request.form is not None:
-        return (_line_of_template(request, request.form, version),)
+    if isinstance(request, RepeatedRequest):
+        return (_line_of_template(request, version)[:-1],)
     status, http_status = _status(request)
     total_ms = round(request.total_ms)
     server_ms = min(round(request.server_ms), total_ms)
     account, headers = request.account, request.headers
     fields = request.fields
+    parties = _parties(request.authentication, account, request.service)
     before = f"{version};{format_datetime7(request.started)};"
-    after = f";{status};{http_status};{total_ms};{server_ms};{_parties(request)};{_url(request)};"
+    after = f";{status};{http_status};{total_ms};{server_ms};{parties};{_url(request)};"
     sizes = (
         f";{_client(request.client)};{request.version};{request.request_head_bytes};{request.request_body_bytes};"
         f"{request.response_head_bytes};{request.response_body_bytes};{_content_length(request)};"
@@ -109,55 +130,124 @@ def lines_of(request: LoggedRequest, version: str) -> tuple[str, ...]:
     )
 
 
-def _line_of_template(request: LoggedRequest, form: RequestForm, version: str) -> str:
-    """Return the line of a request that a template has answered, mostly of parts that are there."""
+def _line_of_template(request: RepeatedRequest, version: str) -> str:
+    """Return the line of a request that a template has answered, with its line feed; mostly of parts that are there."""
+    form, exchange = request.form, request.exchange
     rendered = form.rendered.get(version)
     if rendered is None:
-        rendered = form.rendered[version] = _render(request, form, version)
-    facts, query, md5, conditions, texts, client_id_at, client_id, length_at, length, identity = rendered
-    values, fields = request.values, request.fields
+        rendered = form.rendered[version] = _render(form, version)
+    before, facts, target, md5, conditions, texts, client_id_at, client_id, length_at, length, identity = rendered
+    values, opening = exchange.values, exchange.opening
+    head_in, body_in, head_out, body_out = exchange.sizes
     if md5 is None or conditions is None or identity is None:
         headers = form.headers_of(values)
         md5, conditions = _md5(headers), _conditions(headers)
-        identity = "" if version == "1.0" else _identity(request, headers.get("authorization", ""))
-    if query is None:
-        query = _query_of(request.query)
+        if identity is None:
+            identity = _identity(request, headers.get("authorization", ""))
     if client_id_at is not None:
-        client_id = _text(values[client_id_at].decode("ascii")[:TEXT_CHARACTERS_MAX])
+        client_id = _client_id(values[client_id_at].decode("ascii"))
     if length_at is not None:
         length = values[length_at].decode("ascii")
-    total_ms = round(request.total_ms)
-    server_ms = min(round(request.server_ms), total_ms)
-    etag = fields.get("etag", "")
-    modified = _modified(fields.get("last-modified", ""), etag)
+    elapsed_ms = exchange.elapsed_ms
+    milliseconds = int(elapsed_ms + 0.5)
+    etag, server_md5, modified = find_field(opening, "ETag: "), "", ""
+    if form.service == "blob":
+        server_md5 = quoted(find_field(opening, "Content-MD5: "))
+        modified = _modified(find_field(opening, "Last-Modified: "), "")
+    elif etag:
+        modified = _date_in(etag[:_ETAG_SECOND])
+    started = request.ended - int(elapsed_ms * TICKS_PER_MS)
     return (
-        f"{version};{format_datetime7(request.started)};{request.operation};{request.prefix}Success;"
-        f"{request.http_status};{total_ms};{server_ms};{facts}{request.path}{query}{quoted(request.key)};{request.id};0;"
-        f"{_client(request.client)};{request.version};{request.request_head_bytes};{request.request_body_bytes};"
-        f"{request.response_head_bytes};{request.response_body_bytes};{length or request.request_body_bytes};{md5};"
-        f"{quoted(fields.get('content-md5', ''))};{quoted(etag)};{modified};{conditions};{texts};{client_id}{identity}"
+        f"{before}{_time(started)}{facts[0]}{exchange.status};{milliseconds};{milliseconds}{facts[1]}"
+        f"{_target(request, form, target)};{exchange.request_id};0;{_client(exchange.client)}{facts[2]}"
+        f"{head_in};{body_in};{head_out};{body_out};{length or body_in};{md5};{server_md5};"
+        f"{_quoted_etag(etag)};{modified};{conditions};{texts};{client_id}{identity}\n"
     )
 
 
-def _render(request: LoggedRequest, form: RequestForm, version: str) -> RenderedForm:
+def _target(request: RepeatedRequest, form: RequestForm, target: str | None) -> str:
+    """Return the fields 12 and 13 of a request behind the host, given what `_target_of` returned."""
+    values = request.exchange.values
+    if target is None:
+        return f"{form.path_of(values)}{_query_of(form.query_of(values))}{quoted(request.key)}"
+    if form.keys == len(_TWO_KEYS):
+        first, second = values[0].decode("ascii"), values[1].decode("ascii")
+        return target % (first, second, first, second)
+    if form.keys:
+        name = values[0].decode("ascii")
+        return target % (name, name)
+    return target % quoted(request.key)
+
+
+def _target_of(form: RequestForm) -> str | None:
+    """Return the fields 12 and 13 behind the host, with `%s` for each key, or for field 13 if the path has none.
+
+    None: the fields differ in more than that.
+    """
+    if form.query_form is not None or isinstance(form.path, str) != (not form.keys):
+        return None
+    if isinstance(form.path, str):
+        return f"{form.path}{_query_of(form.query)}".replace("%", "%%") + "%s"
+    marks = tuple(f"\1{number}\1".encode() for number in range(form.keys))
+    path, query, key = form.path_of(marks), _query_of(form.query), quoted(form.key)[1:-1]
+    target = f'{path}{query}"{key}/{form.key_marks(marks)}"'.replace("%", "%%")
+    return re.sub("\1\\d\1", "%s", target)
+
+
+def _time(ticks: int) -> str:
+    """Return a time as `format_datetime7`. Requests of one moment name few seconds."""
+    seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
+    return f"{_second(seconds)}{fraction:07}Z"
+
+
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    return f"{format_datetime7(seconds * TICKS_PER_SECOND)[:20]}"
+
+
+_TWO_KEYS: Final = ("PartitionKey", "RowKey")
+
+
+def _render(form: RequestForm, version: str) -> RenderedForm:
     indexes = dict(form.varying)
-    headers, length_at = form.headers, indexes.get("content-length")
+    headers = form.headers
     is_plain = _VARYING.isdisjoint(indexes)
     host = percent_encoded(headers.get("host", ""), _RAW_IN_HOST)
+    parties = _parties(form.authentication, form.account, form.service)
     return RenderedForm(
-        f'{_parties(request)};"{form.scheme}://{host}',
-        _query_of(form.query) if form.query_form is None else None,
+        f"{version};",
+        (
+            f";{form.operation};{PREFIXES[form.authentication]}Success;",
+            f';{parties};"{form.scheme}://{host}',
+            f";{form.version};",
+        ),
+        _target_of(form),
         _md5(headers) if is_plain else None,
         _conditions(headers) if is_plain else None,
         _agents(headers),
         indexes.get("x-ms-client-request-id"),
-        _text(headers.get("x-ms-client-request-id", "")[:TEXT_CHARACTERS_MAX]),
-        length_at,
+        _client_id(headers.get("x-ms-client-request-id", "")),
+        indexes.get("content-length"),
         headers.get("content-length", ""),
-        "" if version == "1.0" else None if request.authentication == "bearer" else _NO_IDENTITY,
+        "" if version == "1.0" else None if form.authentication == "bearer" else _NO_IDENTITY,
     )
 
 
+def _quoted_etag(etag: str) -> str:
+    """Return an ETag that the service has made, quoted."""
+    return f'"{etag.replace(_QUOTE, _QUOTED)}"' if etag else ""
+
+
+_QUOTE: Final = '"'
+_QUOTED: Final = "&quot;"
+
+
+def _client_id(text: str) -> str:
+    """Return field 30, which mostly has a GUID."""
+    return f'"{text}"' if _GUID.fullmatch(text) else _text(text[:TEXT_CHARACTERS_MAX])
+
+
+_GUID: Final = re.compile(r"[0-9A-Fa-f-]{1,40}", re.ASCII)
 _VARYING: Final = frozenset({"content-md5", "x-ms-content-md5", *(name for name, _ in _CONDITIONS)})
 
 
@@ -201,10 +291,10 @@ def _status(request: LoggedRequest) -> tuple[str, str]:
     return f"{request.prefix}{request.status}", str(request.http_status)
 
 
-def _parties(request: LoggedRequest) -> str:
+def _parties(authentication: Authentication, account: str, service: str) -> str:
     """Return the fields 8 to 11."""
-    requester = request.account if request.authentication in ("authenticated", "bearer") else ""
-    return f"{request.authentication};{requester};{request.account};{request.service}"
+    requester = account if authentication in ("authenticated", "bearer") else ""
+    return f"{authentication};{requester};{account};{service}"
 
 
 def _url(request: LoggedRequest) -> str:
@@ -239,7 +329,7 @@ def _conditions(headers: Mapping[str, str]) -> str:
 
 def _texts(headers: Mapping[str, str]) -> str:
     """Return the fields 28 to 30."""
-    return f"{_agents(headers)};{_text(headers.get('x-ms-client-request-id', '')[:TEXT_CHARACTERS_MAX])}"
+    return f"{_agents(headers)};{_client_id(headers.get('x-ms-client-request-id', ''))}"
 
 
 def _agents(headers: Mapping[str, str]) -> str:
@@ -258,7 +348,7 @@ _known_text = lru_cache(maxsize=256)(_text)
 """Clients repeat what they are and where they come from."""
 
 
-def _identity(request: LoggedRequest, authorization: str) -> str:
+def _identity(request: AnalyticsRequest, authorization: str) -> str:
     """Return the fields 31 to 38 of a request, with the semicolon before each."""
     if request.authentication != "bearer" or not request.is_verified:
         return _NO_IDENTITY
@@ -282,7 +372,7 @@ def _modified(last_modified: str, etag: str) -> str:
     if last_modified:
         text = _long_date(last_modified)
         return text if text != last_modified else ""
-    return _date_in(etag[: len(_ETAG_SECOND)]) if etag.startswith("W/") else ""
+    return _date_in(etag[:_ETAG_SECOND]) if etag.startswith("W/") else ""
 
 
 @lru_cache(maxsize=1024)

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts
 from lazulite.analytics.log_container import TICKS_PER_HOUR, LogContainer, folder_of
-from lazulite.analytics.log_lines import lines_of
+from lazulite.analytics.log_lines import text_of
 from lazulite.analytics.operations import OperationClass
-from lazulite.analytics.requests import LoggedRequest
+from lazulite.analytics.requests import AnalyticsRequest
 from lazulite.engine.contract import EngineError
 from lazulite.service.properties import Logging
 from lazulite.table.model.edm import format_datetime
@@ -47,16 +47,17 @@ class LogLines:
         self.count = self.first = self.last = 0
         """The number of lines; the earliest and the latest start of a request, in ticks."""
 
-    def add(self, request: LoggedRequest, text: str, count: int) -> None:
-        """Add the lines of a request."""
+    def add(self, text: str, size: int, count: int, operation_class: OperationClass, started: int) -> None:
+        """Add the lines of a request that was started at a tick."""
         self.texts.append(text)
-        self.size += len(text)
-        self.classes.add(request.operation_class)
-        started = request.started
-        self.last = max(self.last, started)
+        self.size += size
+        self.count += count
+        if operation_class not in self.classes:
+            self.classes.add(operation_class)
+        if started > self.last:  # noqa: PLR1730 - a call costs more
+            self.last = started
         if started < self.first or not self.first:
             self.first = started
-        self.count += count
 
     def metadata(self, version: str) -> tuple[tuple[str, str], ...]:
         """Return the metadata of the blob, in the order of the names."""
@@ -102,12 +103,27 @@ class LogWriter:
         """A blob is full, or the process ends."""
         self._is_ending = self._has_failed = False
 
-    def take(self, requests: Sequence[LoggedRequest]) -> None:
+    def take(self, requests: Sequence[AnalyticsRequest]) -> None:
         """See `RequestConsumer`."""
+        groups, bytes_max = self._groups, self._bytes_max
         for request in requests:
-            logging = request.properties.logging
-            if is_logged(logging, request.operation_class):
-                self._add(request, logging.version)
+            logging, operation_class = request.properties.logging, request.operation_class
+            if not is_logged(logging, operation_class):
+                continue
+            version, ended = logging.version, request.ended
+            text, count = text_of(request, version)
+            size = len(text)
+            if self._held_bytes + size > bytes_max:
+                self._counts.dropped_lines += count
+                continue
+            key = request.account, request.service, version, ended // TICKS_PER_HOUR
+            lines = groups.get(key)  # type: ignore[call-overload]  # equal to the named tuple, and made faster
+            if lines is None:
+                lines = groups[LogGroup(*key)] = LogLines()
+            lines.add(text, size, count, operation_class, request.started)
+            self._held_bytes += size
+            if lines.size >= self._blob_bytes_max:
+                self._is_due.set()
 
     async def run(self, seconds: float) -> None:
         """Publish with so many seconds between two times, full blobs before that, and the rest after `stop`."""
@@ -134,21 +150,6 @@ class LogWriter:
     async def publish(self) -> None:
         """Publish everything that waits."""
         await self._publish(list(self._groups))
-
-    def _add(self, request: LoggedRequest, version: str) -> None:
-        lines = lines_of(request, version)
-        text = f"{lines[0]}\n" if len(lines) == 1 else "".join([f"{line}\n" for line in lines])
-        if self._held_bytes + len(text) > self._bytes_max:
-            self._counts.dropped_lines += len(lines)
-            return
-        key = request.account, request.service, version, request.ended // TICKS_PER_HOUR
-        gathered = self._groups.get(key)  # type: ignore[call-overload]  # equal to the named tuple, and made faster
-        if gathered is None:
-            gathered = self._groups[LogGroup(*key)] = LogLines()
-        gathered.add(request, text, len(lines))
-        self._held_bytes += len(text)
-        if self._fills(gathered):
-            self._is_due.set()
 
     def _fills(self, lines: LogLines) -> bool:
         return lines.size >= self._blob_bytes_max

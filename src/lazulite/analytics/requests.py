@@ -21,8 +21,9 @@ from lazulite.protocol.message import Request, SubOperation
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.template import KEY, HeadValues, Template, TextTemplate, as_sent
 from lazulite.queue.resource import queue_of
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import RepeatedExchange
 from lazulite.service.properties import ServiceProperties
+from lazulite.table.resource import USUAL_KEYS
 from lazulite.table.resource import parse_resource as table_resource
 
 Authentication: TypeAlias = Literal["authenticated", "sas", "anonymous", "bearer"]
@@ -37,10 +38,12 @@ Status: TypeAlias = Literal[
     "NetworkError",
 ]
 
-_TICKS_PER_MS: Final = TICKS_PER_SECOND // 1000
+TICKS_PER_MS: Final = TICKS_PER_SECOND // 1000
 _LINE_ENDS: Final = 4
 """Bytes of a field beside its name and value: colon, blank, CRLF."""
 _SIGNATURE = re.compile(r"(?:^|&)(?:s|%[57]3)(?:i|%[46]9)(?:g|%[46]7)=", re.IGNORECASE)
+_USUAL_LOCATION = re.compile(rf"(?<!\)){USUAL_KEYS}\Z", re.ASCII)
+"""The keys of an entity at the end of its URL, if they need no decoding."""
 FORMS_MAX: Final = 1024
 """Templates whose requests are read quickly."""
 _NAMED_BY_RESPONSE: Final = frozenset({"InsertEntity", "CreateTable"})
@@ -93,18 +96,14 @@ class LoggedRequest(NamedTuple):
     """Whether its credentials were found good."""
     operations: Sequence[SubOperation]
     """Of a change set that was applied."""
-    form: "RequestForm | None"
-    """Of a request that a template has answered; its `headers` are those that all such requests have."""
-    values: HeadValues
-    """Of such a request; `form` knows what they are."""
 
     @property
     def prefix(self) -> str:
         """What stands before the status: `SAS`, `Anonymous`, `OAuth` (in logs only) or nothing."""
-        return _PREFIXES[self.authentication]
+        return PREFIXES[self.authentication]
 
 
-_PREFIXES: Final[Mapping[Authentication, str]] = {
+PREFIXES: Final[Mapping[Authentication, str]] = {
     "authenticated": "",
     "sas": "SAS",
     "anonymous": "Anonymous",
@@ -115,10 +114,11 @@ _PREFIXES: Final[Mapping[Authentication, str]] = {
 class RenderedForm(NamedTuple):
     """The parts of lines that the requests of one template have in common. None: they do not have it in common."""
 
-    facts: str
-    """The fields 8 to 11, and the beginning of the URL."""
-    query: str | None
-    """The end of the URL, with the semicolon behind it."""
+    before: str
+    facts: tuple[str, str, str]
+    """The fields 3 and 4; 8 to 11 and the beginning of the URL; and 17."""
+    target: str | None
+    """The fields 12 and 13 behind the host, with `%s` for each key."""
     md5: str | None
     conditions: str | None
     texts: str
@@ -144,8 +144,8 @@ class RequestForm:
     """Whether the class depends on what was returned."""
     authentication: Authentication
     address: Address | None
+    version: str
     scheme: str
-    method: str
     path: TextTemplate | str
     query: str
     query_form: TextTemplate | None
@@ -178,12 +178,129 @@ class RequestForm:
         """Return the key of one."""
         return f"{self.key}/{b'/'.join(values[: self.keys]).decode('ascii')}" if self.keys else self.key
 
+    def key_marks(self, marks: HeadValues) -> str:
+        """Return the end of a key, given texts in place of its keys."""
+        return b"/".join(marks[: self.keys]).decode("ascii")
+
     def headers_of(self, values: HeadValues) -> Mapping[str, str]:
         """Return the headers of one."""
         found = dict(self.headers)
         for name, index in self.varying:
             found[name] = values[index].decode("ascii")
         return found
+
+
+class RepeatedRequest:
+    """One request that a template has answered: a success with good credentials. It tells what `LoggedRequest` does.
+
+    Args:
+        exchange: of the request.
+        ended: in ticks.
+        properties: of the account's service.
+        form: of the template.
+    """
+
+    __slots__ = ("ended", "exchange", "form", "properties")
+
+    status: Final = "Success"
+    error_code: Final = ""
+    is_verified: Final = True
+
+    def __init__(
+        self, exchange: RepeatedExchange, ended: int, properties: ServiceProperties, form: "RequestForm"
+    ) -> None:
+        self.exchange = exchange
+        self.ended = ended
+        self.properties = properties
+        self.form = form
+
+    @property
+    def account(self) -> str:
+        """See `LoggedRequest`, as for all of these."""
+        return self.form.account
+
+    @property
+    def service(self) -> str:
+        """The service."""
+        return self.form.service
+
+    @property
+    def operation(self) -> str:
+        """The operation."""
+        return self.form.operation
+
+    @property
+    def operation_class(self) -> OperationClass:
+        """The class of the operation."""
+        form = self.form
+        return class_of(form.operation, self.exchange.rows or 0) if form.is_by_rows else form.operation_class
+
+    @property
+    def authentication(self) -> Authentication:
+        """How it was authenticated."""
+        return self.form.authentication
+
+    @property
+    def http_status(self) -> int:
+        """The status of the response."""
+        return self.exchange.status
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether it went to the secondary."""
+        return self.form.is_secondary
+
+    @property
+    def started(self) -> int:
+        """When it came, in ticks."""
+        return self.ended - int(self.exchange.elapsed_ms * TICKS_PER_MS)
+
+    @property
+    def total_ms(self) -> float:
+        """End to end: a template answers what is whole."""
+        return self.exchange.elapsed_ms
+
+    server_ms = total_ms
+
+    @property
+    def request_head_bytes(self) -> int:
+        """The bytes of the request's head."""
+        return self.exchange.sizes[0]
+
+    @property
+    def request_body_bytes(self) -> int:
+        """The bytes of its body."""
+        return self.exchange.sizes[1]
+
+    @property
+    def response_head_bytes(self) -> int:
+        """The bytes of the response's head."""
+        return self.exchange.sizes[2]
+
+    @property
+    def response_body_bytes(self) -> int:
+        """The bytes of its body."""
+        return self.exchange.sizes[3]
+
+    @property
+    def id(self) -> str:
+        """The id of the request."""
+        return self.exchange.request_id
+
+    @property
+    def key(self) -> str:
+        """The requested object."""
+        form, values = self.form, self.exchange.values
+        if form.operation not in _NAMED_BY_RESPONSE:
+            return form.key_of(values)
+        location = find_field(self.exchange.opening, "Location: ")
+        found = _USUAL_LOCATION.search(location)
+        if found is not None:
+            return f"{form.key}/{found[1]}/{found[2]}"
+        return _key(form.service, form.operation, form.address, form.account, form.query, location)
+
+
+AnalyticsRequest: TypeAlias = LoggedRequest | RepeatedRequest
 
 
 class RequestReader:
@@ -202,15 +319,15 @@ class RequestReader:
         self._forms: LruCache[int, tuple[Template, RequestForm]] = LruCache(FORMS_MAX)
         """By the identity of their templates, which live as long."""
 
-    def read(self, kept: KeptExchange) -> Sequence[LoggedRequest]:
+    def read(self, kept: KeptExchange) -> Sequence[AnalyticsRequest]:
         """Return the requests of an exchange that analytics knows: one, or the parts of a batch of blobs."""
         found = kept.exchange
-        record = found.request.record if isinstance(found, Exchange) else found.record
+        record = found.template.record if isinstance(found, RepeatedExchange) else found.record
         properties = self._wanted.get((record.service, record.account))
         if properties is None:  # It does not ask for it any more.
             return ()
-        if isinstance(found, Exchange):
-            return (self._of_template(found, kept.ended, properties),)
+        if isinstance(found, RepeatedExchange):
+            return (RepeatedRequest(found, kept.ended, properties, self._form(found.template, found.values)),)
         return tuple(self._parts(found, kept.ended, properties))
 
     def _parts(self, found: RecordedExchange, ended: int, properties: ServiceProperties) -> Iterator[LoggedRequest]:
@@ -261,7 +378,7 @@ class RequestReader:
             found.status,
             found.error_code,
             address is not None and address.secondary,
-            ended - int(total_ms * _TICKS_PER_MS),
+            ended - int(total_ms * TICKS_PER_MS),
             ended,
             total_ms,
             found.elapsed_ms,
@@ -281,59 +398,15 @@ class RequestReader:
             fields,
             found.is_authenticated,
             record.operations,
-            None,
-            (),
         )
 
-    def _of_template(self, found: Exchange, ended: int, properties: ServiceProperties) -> LoggedRequest:
-        """Return a request that a template has answered: a success with good credentials."""
-        request, response, template, values = found.request, found.response, found.template, found.values
-        assert template is not None
+    def _form(self, template: Template, values: HeadValues) -> "RequestForm":
+        """Return what the requests of a template have in common, given the values of one."""
         known = self._forms.get(id(template))
         if known is None:
             known = template, self._form_of(template, values)
             self._forms.put(id(template), known)
-        form = known[1]
-        record, operation = request.record, form.operation
-        fields = _fields_in(response.opening)
-        key = form.key_of(values)
-        if operation in _NAMED_BY_RESPONSE and (location := fields.get("location", "")):
-            key = _key(form.service, operation, form.address, form.account, form.query, location)
-        total_ms = found.total_ms
-        return LoggedRequest(
-            form.account,
-            form.service,
-            properties,
-            operation,
-            class_of(operation, record.rows_returned) if form.is_by_rows else form.operation_class,
-            form.authentication,
-            "Success",
-            response.status,
-            "",
-            form.is_secondary,
-            ended - int(total_ms * _TICKS_PER_MS),
-            ended,
-            total_ms,
-            found.elapsed_ms,
-            found.head_bytes_in,
-            found.bytes_in,
-            found.head_bytes_out,
-            found.bytes_out - found.head_bytes_out,
-            record.version,
-            form.scheme,
-            form.method,
-            form.path_of(values),
-            form.query_of(values),
-            key,
-            request.id,
-            request.client,
-            form.headers,
-            fields,
-            True,
-            (),
-            form,
-            values,
-        )
+        return known[1]
 
     def _form_of(self, template: Template, values: HeadValues) -> "RequestForm":
         """Return what the requests of a template have in common, given the values of one."""
@@ -365,8 +438,8 @@ class RequestReader:
             is_by_rows=record.service == "queue",
             authentication=_authentication(sent, whole.query),
             address=address,
+            version=record.version,
             scheme=marked.scheme,
-            method=marked.method,
             path=path if path.has_values else whole.path,
             query=whole.query,
             query_form=query if query.has_values else None,
@@ -416,25 +489,24 @@ def _is_known_of_anonymous(status: Status, http_status: int, method: str) -> boo
     return True
 
 
+def find_field(opening: str, line: str) -> str:
+    """Return the value of a field of an opening, given the beginning of its line, such as `ETag: `; "" if it lacks it.
+
+    Services write it so.
+    """
+    at = opening.find(line)
+    return "" if at < 0 else opening[at + len(line) : opening.index("\r\n", at)]
+
+
 def _fields_in(opening: str) -> dict[str, str]:
     """Return the fields of an opening that analytics knows."""
-    found: dict[str, str] = {}
-    for line, name in _LINES:
-        at = opening.find(line)
-        if at >= 0:
-            at += len(line)
-            found[name] = opening[at : opening.index("\r\n", at)]
-    return found
+    found = {
+        name.lower(): find_field(opening, f"{name}: ") for name in ("ETag", "Last-Modified", "Content-MD5", "Location")
+    }
+    return {name: text for name, text in found.items() if text}
 
 
 _KEPT: Final = ("etag", "last-modified", "content-md5", "location")
-_LINES: Final = (
-    ("ETag: ", "etag"),
-    ("Last-Modified: ", "last-modified"),
-    ("Content-MD5: ", "content-md5"),
-    ("Location: ", "location"),
-)
-"""The beginnings of lines of an opening, as the services write them."""
 _KEYS_OF: Final = {"table": 2, "blob": 1}
 """How many keys of a path end the key of an object."""
 

@@ -19,7 +19,7 @@ from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.templates import TemplateCache
 from lazulite.server.limits import Limits
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.table.credentials import table_string_to_sign
 from tests.fuzz.memory import MemoryEngine
 from tests.server.wire import Clock, Transport, settle
@@ -45,6 +45,10 @@ class Lines:
         request, response = exchange.request, exchange.response
         said = f"{request.record} {response.status} {response.error_code} {exchange.bytes_in} {exchange.bytes_out}"
         self.lines.append(f"{request.id} {request.method} {request.client} {said}")
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """See `ExchangeLog`."""
+        self.record(exchange.exchange)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         raise failure

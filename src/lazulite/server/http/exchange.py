@@ -33,7 +33,7 @@ from lazulite.server.http.faulty_content import Delivery, Ending, FaultyContent,
 from lazulite.server.http.outbound import body_of, content_of, encode_head, send_windows
 from lazulite.server.http.pending_request import PendingRequest, Reader, ReceivedBody
 from lazulite.server.http.states import Event, State
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.service.time_slice import TimeSlice
 
 _READS = frozenset({"GET", "HEAD"})
@@ -355,16 +355,11 @@ def send_answer(
         outbound.write(head, body)
     server.scheduler.note_short_request()
     if server.logs:
-        record = template.record
-        if answer.rows is not None and not answer.rows == record.rows_scanned == record.rows_returned:
-            record = replace(record, rows_scanned=answer.rows, rows_returned=answer.rows)
-        request = Request(template.method, "", client=connection.client, id=request_id, record=record)
+        sizes = len(data) - body_bytes, body_bytes, len(head), len(body)
         elapsed_ms = (server.clock() - began_s) * 1000
-        response = Response(answer.status, opening=answer.opening)
-        sizes, heads = (body_bytes, len(head) + len(body)), (len(data) - body_bytes, len(head))
-        exchange = Exchange(request, response, elapsed_ms, *sizes, template, values, *heads, elapsed_ms)
+        exchange = RepeatedExchange(template, values, answer, sizes, request_id, connection.client, elapsed_ms)
         for log in server.logs:
-            log.record(exchange)
+            log.repeat(exchange)
 
 
 class TemplateExchange:

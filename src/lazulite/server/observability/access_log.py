@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, Clock, system_clock
 from lazulite.protocol.fault import Fault
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.server.observability.line_writer import LineWriter, Output
 
 LINES_MAX = 100_000
@@ -48,6 +48,10 @@ class RequestLog:
             f'"returned":{record.rows_returned},"class":{_quote(record.query_class)},"gate":"{record.gate}","bytes_in":{exchange.bytes_in},'
             f'"bytes_out":{exchange.bytes_out},"client":{_quote(request.client)}{_fault(record.fault)}}}'
         )
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """Note a request that a template has answered."""
+        self.record(exchange.exchange)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         """Note where an exception came from; not its text, which may quote what a client sent."""

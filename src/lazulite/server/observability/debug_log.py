@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from lazulite.protocol.clock import Clock, system_clock
 from lazulite.server.observability.access_log import frames, timestamp
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.server.observability.line_writer import LineWriter, Output
 
 LINES_MAX = 20_000
@@ -116,6 +116,10 @@ class DebugLog:
         if request.record.fault is not None:
             lines.append(f"! fault {request.record.fault.rule}: {request.record.fault.effect}")
         self._writer.write("\n".join(line.translate(_CONTROLS) for line in lines))
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """Note a request that a template has answered."""
+        self.record(exchange.exchange)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         """Note where an exception came from."""

@@ -26,7 +26,7 @@ from prometheus_client.registry import Collector
 
 from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.errors import CATALOGUE, REASONS
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.server.observability.families import Families, Family
 
 NONE, OTHER = "none", "other"
@@ -196,6 +196,10 @@ class Metrics:
         if bytes_in:
             self._received.inc(bytes_in)
         self._sent.inc(bytes_out)
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """Note a request that a template has answered."""
+        self.record(exchange.exchange)
 
     def failed(self, request_id: str, failure: BaseException) -> None:  # noqa: ARG002 - the interface has them
         """Count an exception that a service should not have let out."""

@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from lazulite.server.observability.debug_log import redact
-from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 
 EXPORTERS: dict[str, Callable[[], SpanExporter]] = {"otlp": OTLPSpanExporter, "console": ConsoleSpanExporter}
 """By their names in `OTEL_TRACES_EXPORTER`; everything else about them is in the SDK's own variables."""
@@ -93,6 +93,10 @@ class TraceLog:
         if response.status >= 500:
             span.set_status(Status(StatusCode.ERROR))
         span.end(ended_ns)
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """Note a request that a template has answered."""
+        self.record(exchange.exchange)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         """Do nothing: the span of the response, which follows, has the error."""
