@@ -55,6 +55,10 @@ def error_of(text: str) -> str:
         (f'{RULE}reset = "end"\nservice = []', "f.toml:4: service must be a text, or a list of some"),
         (f'{RULE}reset = "end"\nkey = ""', "f.toml:4: key must be a text of 1 to 1024 characters"),
         (f'{RULE}reset = "end"\nheader = "a"', "f.toml:4: header must be a table of names and patterns"),
+        (
+            f'{RULE}reset = "end"\nheader = {{ Authorization = "*" }}',
+            "f.toml:4: header must not name authorization or cookie, which are secrets",
+        ),
         (f'{RULE}reset = "end"\nfirst = 0', "f.toml:4: first must be an integer from 1"),
         (f'{RULE}reset = "end"\nfirst = true', "f.toml:4: first must be an integer from 1"),
         (f'{RULE}reset = "end"\nuntil_seconds = 0', "f.toml:4: until_seconds must be greater than from_seconds"),

@@ -7,6 +7,7 @@ there are some is invalidated as a cached row is: no worker misses a change (`en
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
 from lazulite.app.registry import OPERATIONS
+from lazulite.app.stderr import report
 from lazulite.app.stores import Store
 from lazulite.control.channel import Channel
 from lazulite.control.command import ControlError, Json, NoArguments, single
@@ -86,6 +87,7 @@ class RuleCommands:
             try:
                 source, text = source_of(settings.faults)
                 await self._add(text, source)
+                report(f"{len(self._rules)} rules of {settings.faults} inject faults into requests")
             except OSError as error:
                 raise ConfigError(f"--faults: cannot read {settings.faults}: {error.strerror}") from None
             except ValueError as error:

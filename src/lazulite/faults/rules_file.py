@@ -15,7 +15,7 @@ from lazulite.faults.patterns import Pattern, pattern
 from lazulite.faults.rule import OPERATIONS, Condition, Rule
 from lazulite.faults.rules import RULES_MAX
 from lazulite.protocol.errors import CATALOGUE
-from lazulite.protocol.fault import Break, Effect, Moment
+from lazulite.protocol.fault import SECRETS, Break, Effect, Moment
 
 BYTES_MAX = 48 * 1024
 """Of the text of rules: less than the control channel takes."""
@@ -103,6 +103,8 @@ def _pattern_of_name(value: Any) -> Pattern:
 def _headers(value: Any) -> tuple[tuple[str, Pattern], ...]:
     if type(value) is not dict or not 0 < len(value) <= RULES_MAX:
         raise ValueError("must be a table of names and patterns")
+    if SECRETS & {name.lower() for name in value}:
+        raise ValueError(f"must not name {' or '.join(sorted(SECRETS))}, which are secrets")
     return tuple((name.lower(), _pattern(text)) for name, text in value.items())
 
 
