@@ -19,7 +19,7 @@ NOT_IN_CHECK = {
     "processes": (
         *("app/test_stores.py", "cli/test_argv_secrets.py", "cli/test_backup.py", "cli/test_copy.py"),
         *("cli/test_serve.py", "cli/test_serve_addressing.py", "cli/test_serve_bearer.py", "cli/test_serve_clock.py"),
-        *("cli/test_control.py", "cli/test_heat.py", "cli/test_serve_queues.py"),
+        *("cli/test_control.py", "cli/test_faults.py", "cli/test_heat.py", "cli/test_serve_queues.py"),
         *("engine/content/test_processes.py", "cli/test_serve_blobs.py"),
         *("cli/test_serve_telemetry.py", "cli/test_serve_tls.py", "cli/test_serve_workers.py", "server/workers"),
         "cli/test_old_store.py",
