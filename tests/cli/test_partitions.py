@@ -54,6 +54,8 @@ def test_targets_are_shown_and_set(tmp_path: Path) -> None:
         shown = lazulite("targets", "set", "study-2010", *here).stdout
         assert "targets: study-2010\npartition: 500 per second, enforced: 2,500\n" in shown
         assert "decide_after_seconds: 300\n" in shown
+        assert "entity_seconds: 0.00039\n" in shown
+        assert "split_bytes: 10,737,418,240\n" in shown
         file = tmp_path / "mine.toml"
         file.write_text('base = "study-2010-strict"\npartition = 20\n[balancing]\nservers = 3\n')
         found = json.loads(lazulite("targets", "set", str(file), "--json", *here).stdout)

@@ -61,6 +61,10 @@ def _lines(found: Any) -> Iterator[str]:
                 enforced = "" if value["cap"] == value["target"] else f", enforced: {value['cap']:,.0f}"
                 yield f"{name}: {value['target']:,.0f} per second{enforced}"
             else:
-                yield from (f"{key}: {setting:,g}" for key, setting in value.items())
+                yield from (f"{key}: {_number(setting)}" for key, setting in value.items())
         elif name != "name":
-            yield f"{name}: {value:,g}"
+            yield f"{name}: {_number(value)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
