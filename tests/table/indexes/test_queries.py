@@ -17,6 +17,7 @@ from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.service.routing import QueryLimits
 from lazulite.table.catalog import Catalog
+from lazulite.table.indexes import reader
 from lazulite.table.indexes.definition import TABLE_INDEXES_MAX, Scope
 from lazulite.table.indexes.encoding import entity_of
 from lazulite.table.indexes.entries import values_reader
@@ -187,6 +188,7 @@ writes = st.lists(st.one_of(single_writes, single_writes, batches), max_size=14)
     writes,
     st.lists(st.tuples(filters, st.integers(1, 5)), min_size=1, max_size=4),
     st.lists(st.one_of(declarations, drops), max_size=4),
+    st.sampled_from([1, 2, 256]),
 )
 def test_a_query_gives_the_same_rows_with_indexes_and_without(
     before: list[Change],
@@ -194,7 +196,10 @@ def test_a_query_gives_the_same_rows_with_indexes_and_without(
     after: list[Change],
     queries: list[tuple[str, int]],
     between: list[Change],
+    chunk: int,
 ) -> None:
+    """Few entries in a step let a page have many of them."""
+
     async def compare() -> None:
         twins = Twins()
         await twins.start()
@@ -210,7 +215,9 @@ def test_a_query_gives_the_same_rows_with_indexes_and_without(
         await twins.check()
         await twins.engine.close()
 
-    asyncio.run(compare())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "_CHUNK", chunk)
+        asyncio.run(compare())
 
 
 QUERIES = [

@@ -95,6 +95,22 @@ async def test_two_indexes_are_intersected(orders: Orders) -> None:
     assert costs["scanned"] == str(len(found))
 
 
+async def test_alternatives_are_merged_in_order(orders: Orders) -> None:
+    """Each has more entries than are read in one step, and the second one is ahead of the first one."""
+    await orders.declare("by_status", "Status")
+    found, costs = await orders.read("Status eq 'status1' or Status eq 'status2'")
+    assert found == [f"{partition}{n:05}" for partition in "abc" for n in range(ROWS) if n % 3][:1000]
+    assert costs["scanned"] == "1001"
+
+
+async def test_an_intersection_may_be_far_behind(orders: Orders) -> None:
+    await orders.declare("by_status", "Status")
+    await orders.declare("by_total", "Total")
+    found, costs = await orders.read("Status eq 'status2' and (Total eq 599 or Total eq 2)")
+    assert found == [f"{partition}{n:05}" for partition in "abc" for n in (2, 599)]
+    assert costs["scanned"] == "6"
+
+
 async def test_a_range_is_sorted_by_keys(orders: Orders) -> None:
     await orders.declare("by_total", "Total")
     found, costs = await orders.read("Total ge 10 and Total lt 14")
