@@ -7,10 +7,10 @@ from lazulite.queue.limits import BODY_BYTES_MAX, BODY_BYTES_STATED
 from lazulite.queue.operations.messages import (
     DeleteMessage,
     GetMessages,
+    PeekMessages,
     PutMessage,
     UpdateMessage,
     clear_messages,
-    peek_messages,
 )
 from lazulite.queue.operations.queues import (
     create_queue,
@@ -72,7 +72,7 @@ ROUTES: Routes[Call] = Routes(
         varies=(),
     ),
     Route(_MESSAGES, "GET", "", "GetMessages", GetMessages, requires=_GET, changes=True, varies=()),
-    Route(_MESSAGES, "GET", _PEEKONLY, "PeekMessages", peek_messages, requires=_PEEK, large=True),
+    Route(_MESSAGES, "GET", _PEEKONLY, "PeekMessages", PeekMessages, requires=_PEEK, large=True, varies=()),
     Route(_MESSAGES, "DELETE", "", "ClearMessages", clear_messages, requires=_CLEAR),
     Route(
         _MESSAGE,

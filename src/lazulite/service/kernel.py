@@ -131,7 +131,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         if plan.operation.has_templates:
             request.repeat = RepeatedPlan(self._templates, plan)
         self.plans.hits += 1
-        if plan.route.body and request.body_to_come is not None:
+        if plan.route.large or (plan.route.body and request.body_to_come is not None):
             return self._finished(request, plan, properties.cors, self._receive_and_run(request, plan, cut.keys))
         try:
             response = plan.operation.respond(request, cut.keys)

@@ -254,12 +254,21 @@ def _answer_to_get(claimed: Sequence[Message], version: str) -> Answer:
     return Answer(200, _XML_UNCACHED, b"".join(finish(write_got(claimed, version))), len(claimed))
 
 
-async def peek_messages(call: Call) -> Response:
-    """Return visible messages without claiming them."""
-    count = _read_count(call)
-    messages = await call.with_queue(lambda queue: call.context.messages.peek(queue, count))
-    call.record.rows_scanned = call.record.rows_returned = len(messages)
-    return Response(200, [], await call.write(write_peeked(messages, call.version)), opening=_XML_UNCACHED)
+class PeekMessages(PreparedOperation):
+    """Returns visible messages without claiming them. Making it raises `ServiceError`, 400."""
+
+    __slots__ = ("_call", "_count")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._count = _read_count(call)
+
+    async def respond(self, request: Request, _: Keys) -> Response:
+        """See `PreparedOperation`."""
+        call = self._call
+        messages = await call.with_queue(lambda queue: call.context.messages.peek(queue, self._count))
+        request.record.rows_scanned = request.record.rows_returned = len(messages)
+        return Response(200, [], await call.write(write_peeked(messages, call.version)), opening=_XML_UNCACHED)
 
 
 def _read_count(call: Call) -> int:
