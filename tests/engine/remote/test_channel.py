@@ -3,10 +3,11 @@
 import asyncio
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.engine.remote.channel import Channel, Message
+from lazulite.engine.remote.channel import FRAME_BYTES_MAX, Channel, Message
 
 from .over_channel import join
 
@@ -23,6 +24,7 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.reading = True
+        self.aborted = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
@@ -35,6 +37,9 @@ class Wire(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self.reading = True
+
+    def abort(self) -> None:
+        self.aborted = True
 
 
 def channel(received: list[Message], patient: bool = False) -> tuple[Channel, Wire, list[None]]:
@@ -71,6 +76,14 @@ async def test_many_messages_do_not_wait_for_the_end_of_the_iteration() -> None:
     assert wire.written == b""
     sender.post((63,))
     assert wire.written == await frames([[(number,) for number in range(64)]])
+
+
+@pytest.mark.parametrize(("length", "aborted"), [(FRAME_BYTES_MAX, False), (FRAME_BYTES_MAX + 1, True)])
+async def test_frames_are_bounded(length: int, aborted: bool) -> None:
+    received: list[Message] = []
+    receiver, wire, lost = channel(received)
+    receiver.data_received(await frames([[(1,)]]) + length.to_bytes(8, "big") + b"x")
+    assert (received, wire.aborted, lost) == ([(1,)], aborted, [])
 
 
 async def test_nothing_arrives_after_the_end() -> None:

@@ -9,7 +9,8 @@ Both ends are the same program, run by the same interpreter under the same user,
 `marshal` requires that. It makes values only; nothing that is read is run.
 
 Invariants: messages arrive whole and in their order; none after `lost` was called, which is once. A `patient` end
-receives nothing more while the other end leaves 4 MiB unread, so that unsent responses are bounded by the requests.
+receives nothing more while the other end leaves 4 MiB unread, so that unsent responses are bounded by the requests. An
+end hangs up when the other one announces a frame of more than 1 GiB.
 """
 
 import asyncio
@@ -27,6 +28,8 @@ _MARSHAL_VERSION = 2  # Later versions look each object up to write it once only
 _MESSAGES_MAX = 64
 """So many messages are sent at once, before the iteration of the event loop ends."""
 _UNSENT_BYTES_MAX = 4 << 20
+FRAME_BYTES_MAX = 1 << 30
+"""No frame is longer: it has up to 64 messages, and none of these is longer than 16 MiB."""
 
 
 class Channel(asyncio.Protocol):
@@ -94,7 +97,11 @@ class Channel(asyncio.Protocol):
         start, size = 0, len(incoming)
         while size - start >= _HEAD_BYTES and not self._ended:
             body = start + _HEAD_BYTES
-            end = body + int.from_bytes(incoming[start:body], "big")
+            length = int.from_bytes(incoming[start:body], "big")
+            end = body + length
+            if length > FRAME_BYTES_MAX:
+                self._hang_up()
+                return
             if size < end:
                 break
             messages = marshal.loads(memoryview(incoming)[body:end].toreadonly())  # noqa: S302 - see the module
@@ -103,6 +110,12 @@ class Channel(asyncio.Protocol):
                 self._received(message)
         if start or incoming is data:
             self._incoming = bytearray(memoryview(incoming)[start:])
+
+    def _hang_up(self) -> None:
+        """Hang up at once: the other end is no longer understood."""
+        self._incoming = bytearray()
+        if self._transport is not None:
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """Report the loss, once."""
