@@ -1,5 +1,6 @@
 """What a fault does before and after an operation, without a server: waits are counted, not waited for."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,20 @@ from lazulite.faults.rules import NO_FAULTS, NoFaults
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fault import FAULT_HEADER, Effect, Fault, Moment
+from lazulite.protocol.joined_content import JoinedContent
 from lazulite.protocol.message import Request, Response
 from lazulite.service.fault_injection import Addressed, FaultInjection, mark
 from lazulite.table.routes import ROUTES
+
+
+class Content(JoinedContent):
+    """Tells whether it was closed."""
+
+    is_closed = False
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        await super().aclose()
 
 
 class Sleeper:
@@ -53,18 +65,33 @@ async def test_a_request_waits_as_long_as_its_rule_says(moment: Moment, seconds:
 async def test_an_answer_waits_as_long_as_its_rule_says() -> None:
     sleeper = Sleeper()
     injection = FaultInjection(NO_FAULTS, "table", sleeper.sleep)
-    await injection.after(Fault("r", Effect.DELAY, 2.5, Moment.AFTER))
+    await injection.after(Fault("r", Effect.DELAY, 2.5, Moment.AFTER), Response(200))
     assert sleeper.seconds == 2.5
-    await injection.after(Fault("r", Effect.DELAY, 2.5))
+    await injection.after(Fault("r", Effect.DELAY, 2.5), Response(200))
     assert sleeper.seconds == 2.5
 
 
 async def test_a_success_is_answered_by_an_error() -> None:
     injection = FaultInjection(NO_FAULTS, "table")
+    content = Content([b"abc"])
+    response = Response(200, content=content)
+    await injection.after(Fault("r", Effect.ERROR, "ServerBusy"), response)
+    assert not content.is_closed
     with pytest.raises(ServiceError) as raised:
-        await injection.after(Fault("r", Effect.ERROR, "ServerBusy", Moment.AFTER))
+        await injection.after(Fault("r", Effect.ERROR, "ServerBusy", Moment.AFTER), response)
     assert raised.value.code == "ServerBusy"
-    await injection.after(Fault("r", Effect.ERROR, "ServerBusy"))
+    assert content.is_closed
+
+
+async def test_the_content_of_an_answer_that_waits_is_closed_when_its_request_is_cancelled() -> None:
+    async def cancelled(_: float) -> None:
+        raise asyncio.CancelledError
+
+    content = Content([b"abc"])
+    injection = FaultInjection(NO_FAULTS, "table", cancelled)
+    with pytest.raises(asyncio.CancelledError):
+        await injection.after(Fault("r", Effect.DELAY, 1, Moment.AFTER), Response(200, content=content))
+    assert content.is_closed
 
 
 def test_a_response_is_marked_if_it_is_to_be() -> None:

@@ -44,11 +44,6 @@ class FaultInjection:
         self._service = service
         self._sleep = sleep
 
-    @property
-    def active(self) -> bool:
-        """Whether there may be rules."""
-        return self._source.active
-
     def note_clock(self, request: Request) -> None:
         """Mark a request while the clock of the service is off."""
         request.record.fault = self._source.clock_fault(self._service)
@@ -94,17 +89,27 @@ class FaultInjection:
         elif fault.effect is Effect.RESET and fault.value == Break.REQUEST:
             raise ServiceError("InternalError")  # It is not sent: the connection is reset.
 
-    async def after(self, fault: Fault) -> None:
+    async def after(self, fault: Fault, response: Response) -> None:
         """Do what comes after an operation that has succeeded.
+
+        Args:
+            fault: of the request.
+            response: of the operation. Its content is closed if it is not to be sent.
 
         Raises:
             ServiceError: the client is to believe that it has failed.
         """
-        if fault.moment is Moment.AFTER:
+        if fault.moment is not Moment.AFTER:
+            return
+        try:
             if fault.effect is Effect.DELAY:
                 await self._sleep(float(fault.value))
             elif fault.effect is Effect.ERROR:
                 raise ServiceError(str(fault.value))
+        except BaseException:
+            if response.content is not None:
+                await response.content.aclose()
+            raise
 
 
 _REJECTIONS = frozenset({Effect.ERROR, Effect.OVERTAKEN})

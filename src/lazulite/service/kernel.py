@@ -205,7 +205,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
                 plan, call, keys = await self._compile(request, account, address, parameters, version, is_part=is_part)
                 response = await self._run(request, plan, keys)
                 if record.fault is not None:
-                    await self._injection.after(record.fault)
+                    await self._injection.after(record.fault, response)
                 if cut is not None and self.plans.offer(cut, plan, call) and plan.operation.has_templates:
                     request.repeat = RepeatedPlan(self._templates, plan)
         except _FAILURES as failure:
