@@ -186,6 +186,15 @@ def test_a_request_after_a_rest_makes_one_turn_of_all_rounds() -> None:
     assert [(each.range.start, each.rate) for each in world.live.states(TABLE)] == [("", 0)]
 
 
+def test_the_keys_of_a_load_before_a_rest_are_forgotten() -> None:
+    """A later load is split at a median of its own keys."""
+    world = World()
+    world.load(30, 60)
+    world.now += 60
+    world.ask("00")
+    assert set(world.live._loads[TABLE][""].samples) == {"00"}
+
+
 class Away(ProcessMaps):
     """A store that cannot be reached now and then."""
 
