@@ -1,6 +1,6 @@
 """A store whose writes can fail, and processes that write metrics to it."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Literal, TypeVar
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts
@@ -25,6 +25,8 @@ class BrokenEngine:
         self.commits = 0
         self.failing: dict[int, Literal["before", "after"]] = {}
         """The numbers of commits that fail, before or after they were made."""
+        self.before_commit: Callable[[int], Awaitable[None]] | None = None
+        """Is called with the space of each commit."""
 
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         return await self.engine.get(space, partition, row)
@@ -36,6 +38,8 @@ class BrokenEngine:
 
     async def commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         self.commits += 1
+        if self.before_commit is not None:
+            await self.before_commit(space)
         how = self.failing.get(self.commits)
         if how == "before":
             raise EngineUnavailableError("not made, as a test asked for")
