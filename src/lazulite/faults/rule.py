@@ -22,13 +22,9 @@ OPERATIONS: Mapping[Effect, frozenset[str]] = {
 }
 """The only operations that an effect is for."""
 
-_CREATED: Mapping[str, str] = {
-    "CreateContainer": "ContainerAlreadyExists",
-    "CreateQueue": "QueueAlreadyExists",
-    "CreateTable": "TableAlreadyExists",
-    "InsertEntity": "EntityAlreadyExists",
-}
-"""The errors of creations that came too late."""
+_CREATED: Mapping[str, str] = {"InsertEntity": "EntityAlreadyExists"}
+"""The errors of creations that came too late. A table, queue or container that another client created would be there.
+"""
 _CHANGED: Mapping[str, str] = {"table": "UpdateConditionNotSatisfied", "blob": "ConditionNotMet"}
 """The errors of conditional writes that came too late, by service."""
 _HASHES = 2**64
