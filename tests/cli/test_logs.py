@@ -4,6 +4,7 @@ import io
 import json
 import sys
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,13 +13,17 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from azure.storage.blob import BlobAnalyticsLogging, BlobServiceClient
 
+import lazulite.testing
 from lazulite.cli import main
 from lazulite.cli.connection_string import read_connection_string
 from lazulite.cli.errors import CommandError
 
 KEY = b64encode(b"a key of an account").decode()
 Run = Callable[..., tuple[int, str, str]]
+SECONDS_MAX = 300
+"""How long lines may take to be published, however loaded the machine is."""
 
 
 class Cloud(ThreadingHTTPServer):
@@ -247,3 +252,28 @@ def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "cannot read the connection string" in capsys.readouterr().err
     with pytest.raises(CommandError, match="needs AccountName"):
         read_connection_string("x", "blob")
+
+
+def test_the_logs_of_this_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with lazulite.testing.server() as storage:
+        account = storage.account()
+        monkeypatch.setenv("LAZULITE_ACCOUNTS", f"{account.name}:{account.key}")
+        with BlobServiceClient.from_connection_string(account.connection_string) as service:
+            on = BlobAnalyticsLogging(read=True, write=True, delete=True)
+            service.set_service_properties(analytics_logging=on)
+            with service.create_container("docs") as docs:
+                docs.upload_blob('a;"b', b"x")
+                assert not docs.get_blob_client("none").exists()
+        until, lines = time.monotonic() + SECONDS_MAX, list[dict[str, str]]()
+        while not {"PutBlob", "GetBlobProperties"} <= {each["operation"] for each in lines}:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+            code = main(["logs", "--json", "--blob-port", str(storage.blob_port)])
+            out, err = capsys.readouterr()
+            assert code == 0 or "has no $logs" in err
+            lines = [json.loads(text) for text in out.splitlines()]
+        put = next(each for each in lines if each["operation"] == "PutBlob")
+        assert (put["object_key"], put["status"]) == (f'/{account.name}/docs/a;"b', "Success")
+        assert main(["logs", "--failed", "--blob-port", str(storage.blob_port)]) == 0
+        failed = {row.split()[2] for row in capsys.readouterr().out.splitlines()[1:]}
+        assert failed - {"ListBlobs"} == {"GetBlobProperties"}  # The command lists before there are any logs.
