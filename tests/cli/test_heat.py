@@ -121,6 +121,10 @@ def test_partitions_of_one_row_are_found_in_the_store(tmp_path: Path) -> None:
         assert "the rest the RowKey: 'user1' and '19'" in line
         hot = ("--threshold", "end-share=2", "--threshold", "hot-share=0.2", "--threshold", "partition-target=1")
         assert "such as 'user007;2026'" in lazulite(*here, *hot).stdout
+        for partition, row in (("user007", "2026-11"), ("user0071", None), ("", None), ("zzz", None)):
+            sample = storage.control.ask(KEY_SAMPLE, KeySampleArguments("Orders", "devstoreaccount1", partition))
+            assert isinstance(sample, dict)
+            assert sample["row"] == row
 
 
 def test_a_table_that_is_not_there_has_no_sample() -> None:

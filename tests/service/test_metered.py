@@ -12,11 +12,16 @@ from benchmarks.in_process_cases import CASES
 
 from lazulite.app.commands import TRAFFIC, TrafficArguments
 from lazulite.control.command import ControlError
+from lazulite.partitions.live import Charge
+from lazulite.protocol.message import Response
+from lazulite.protocol.template import Answer, HeadValues, Miss, PendingAnswer
+from lazulite.service.metered import MeteredOperation, RepeatedMeteredOperation
+from lazulite.service.routing import CallOperation
 from lazulite.testing import Storage
 from lazulite.testing import server as storage_server
 from lazulite.traffic.codec import decode
 from lazulite.traffic.counters import BYTES_IN, BYTES_OUT, COUNTERS, READ, WRITTEN
-from lazulite.traffic.meter import ResourceTraffic
+from lazulite.traffic.meter import Meter, Resource, ResourceTraffic
 
 ROUNDS = 6
 
@@ -126,3 +131,56 @@ def test_an_account_is_no_resource() -> None:
         with pytest.raises(ControlError, match="has had no traffic"):
             totals(storage, "blob", "photos")
         service.close()
+
+
+class Failing:
+    """Answers nothing, and fails later."""
+
+    waits = True
+
+    def answer(self, _: HeadValues, __: bytes, later: PendingAnswer | None) -> Answer | Miss | None:
+        assert later is not None
+        later.fail(OSError("the disk is full"))
+        return None
+
+
+class Outcomes:
+    """Gets the outcome of a request."""
+
+    def __init__(self) -> None:
+        self.failures: list[BaseException] = []
+
+    def answer(self, answer: Answer) -> None:
+        raise AssertionError(answer)
+
+    def fail(self, failure: BaseException) -> None:
+        self.failures.append(failure)
+
+
+def test_a_write_that_fails_is_a_request_that_wrote_nothing() -> None:
+    meter = Meter(lambda: 1_000_000.0)
+    charge = Charge("a", "blob", "photos", "first.jpg")
+    operation = MeteredOperation(CallOperation(Response(201)), meter, charge, reads=False, prefix="")
+    later = Outcomes()
+    assert RepeatedMeteredOperation(operation, Failing(), keyed=True).answer((b"b.jpg", b"x"), b"12345", later) is None
+    assert [str(each) for each in later.failures] == ["the disk is full"]
+    traffic = meter.traffic(Resource("a", "blob", "photos"))
+    assert traffic is not None
+    assert dict(zip(COUNTERS, traffic.totals, strict=True)) == {
+        **dict.fromkeys(COUNTERS, 0),
+        "bytes_in": 5,
+        "requests": 1,
+    }
+    assert traffic.hitters.counts.keys() == {"b.jpg"}, "the partition of the request, not of the plan's first one"
+
+
+def test_a_miss_is_counted_by_the_usual_way_alone() -> None:
+    class Missing(Failing):
+        def answer(self, _: HeadValues, __: bytes, ___: PendingAnswer | None) -> Answer | Miss | None:
+            return Miss.OPERATION
+
+    meter = Meter(lambda: 1_000_000.0)
+    operation = MeteredOperation(CallOperation(Response(201)), meter, Charge("a", "queue", "q", ""), False, "")
+    repeated = RepeatedMeteredOperation(operation, Missing(), keyed=False)
+    assert repeated.answer((), b"", Outcomes()) is Miss.OPERATION
+    assert meter.resources() == []

@@ -264,6 +264,7 @@ def test_the_busiest_resources_are_first_and_the_others_are_forgotten(
     assert found[0].name == "T3"
     kept = sum(known(meter, each).totals[REQUESTS] for each in found)
     assert kept + meter.forgotten[REQUESTS] == 204
+    assert meter.totals()["requests"] == 204, "what is forgotten stays counted"
 
 
 def test_a_long_key_is_shortened_and_stays_different() -> None:
