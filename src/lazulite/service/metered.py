@@ -26,7 +26,7 @@ def prepared(route: Route[CallT_contra], call: CallT_contra) -> PreparedOperatio
         ServiceError: see `Route.prepare`.
     """
     operation, meter = route.prepare(call), call.context.meter
-    if meter is None or route.charges:
+    if meter is None:
         return operation
     charge = call.charge()
     if not charge.resource:
