@@ -9,7 +9,7 @@ the hours are.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ SECONDS = 600
 _HELD_TICKS = 2 * SECONDS * TICKS_PER_SECOND
 """How long another process leaves the upkeep to the one that did it last."""
 _LOGS = "$logs"
+_ROWS_A_STEP = 32
+"""Rows of blobs that are read in one step of the event loop."""
 
 
 class Capacity(NamedTuple):
@@ -72,10 +74,10 @@ class MetricsUpkeep:
         self._tables = MetricsTables(engine)
         self._containers = Containers(engine, clock)
 
-    async def run(self) -> None:
-        """Do what is due, again and again."""
+    async def run(self, schedule: Callable[[Coroutine[object, None, None]], Awaitable[None]]) -> None:
+        """Do what is due, again and again, as a function schedules work that no request waits for."""
         while True:
-            await self.maintain()
+            await schedule(self.maintain())
             await asyncio.sleep(SECONDS)
 
     async def maintain(self) -> None:
@@ -152,6 +154,8 @@ class MetricsUpkeep:
             async for part in slices:
                 for index, value in enumerate(part.values):
                     yield *part.key(index), value
+                    if not index % _ROWS_A_STEP:
+                        await asyncio.sleep(0)
 
 
 def _policies(account: str, service: str, properties: ServiceProperties) -> Iterator[tuple[str, RetentionPolicy]]:

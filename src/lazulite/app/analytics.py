@@ -23,6 +23,7 @@ from lazulite.blob.service import BLOB as BLOB_DEFINITION
 from lazulite.blob.service import BlobService
 from lazulite.engine.contract import Clock, EngineError
 from lazulite.protocol.addressing import Addressing
+from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import PropertiesStore
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
@@ -35,13 +36,19 @@ _HOURS_PER_DAY = 24
 
 @asynccontextmanager
 async def analytics(
-    settings: Settings, store: Store, buffer: ExchangeBuffer, blobs: object, dependencies: ServiceDependencies
+    settings: Settings,
+    store: Store,
+    scheduler: FairScheduler,
+    buffer: ExchangeBuffer,
+    blobs: object,
+    dependencies: ServiceDependencies,
 ) -> AsyncIterator[None]:
     """Make logs and metrics of what is recorded inside the block, and of the rest at its end.
 
     Args:
         settings: of the process.
         store: of the process.
+        scheduler: runs slow work in slices.
         buffer: has what was recorded.
         blobs: the Blob service, if it is served.
         dependencies: of a Blob service that is not.
@@ -55,7 +62,7 @@ async def analytics(
     container = LogContainer(context)
     writer = LogWriter(container, buffer.counts, report)
     seconds = settings.analytics_seconds
-    async with _counting(store, dependencies.clock, seconds, buffer.counts) as counter:
+    async with _counting(store, scheduler, dependencies.clock, seconds, buffer.counts) as counter:
         reader = RequestReader(addressings, buffer.wanted)
         collector = Collector(buffer, reader, [writer, counter], time.monotonic)
         publishing = asyncio.create_task(writer.run(seconds))
@@ -68,12 +75,13 @@ async def analytics(
 
 @asynccontextmanager
 async def _counting(
-    store: Store, clock: Clock, seconds: float, counts: AnalyticsCounts
+    store: Store, scheduler: FairScheduler, clock: Clock, seconds: float, counts: AnalyticsCounts
 ) -> AsyncIterator[MetricsCounter]:
     """Yield a counter whose counts are written to the store every so many seconds, and at the end of the block.
 
     Args:
         store: of the process.
+        scheduler: runs slow work in slices.
         clock: the time now.
         seconds: between two rounds.
         counts: what became of requests.
@@ -85,7 +93,7 @@ async def _counting(
 
     writer = MetricsWriter(store.engine, counter, clock, process, has_account, counts)
     upkeep = MetricsUpkeep(store.engine, writer, clock, process, has_account)
-    async with meanwhile(writer.run(seconds)), meanwhile(upkeep.run()):
+    async with meanwhile(writer.run(seconds)), meanwhile(upkeep.run(scheduler.schedule_fairly)):
         yield counter
     await writer.flush()
 

@@ -270,7 +270,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
                 await partitions.start()
         if buffer is not None:
             dependencies = _dependencies(settings, Addressing(), store, scheduler, clock, None, None)
-            await stack.enter_async_context(analytics(settings, store, buffer, made.get(BLOB), dependencies))
+            await stack.enter_async_context(analytics(settings, store, scheduler, buffer, made.get(BLOB), dependencies))
         served: dict[str, Served] = {}
         for name, service in made.items():
             await _start(service, store, scheduler, stack)
