@@ -61,13 +61,14 @@ async def test_numbers_count_from_zero_in_each_hour_and_service() -> None:
 async def test_a_later_process_goes_on_behind_the_last_blob_and_fills_no_gap() -> None:
     async with processes(2) as (first, second):
         container = LogContainer(first)
-        for _ in range(3):
+        for _ in range(4):
             await container.put("acct", FOLDER, b"x\n", METADATA)
         found = await container.require("acct")
         from lazulite.analytics.log_container import _delete  # noqa: PLC0415
 
-        await first.changes.commit((found.space, f"{FOLDER}000001.log"), _delete)
-        assert await LogContainer(second).put("acct", FOLDER, b"x\n", METADATA) == f"{FOLDER}000003.log"
+        for number in (1, 2):
+            await first.changes.commit((found.space, f"{FOLDER}00000{number}.log"), _delete)
+        assert await LogContainer(second).put("acct", FOLDER, b"x\n", METADATA) == f"{FOLDER}000004.log"
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

@@ -1,16 +1,24 @@
 """Lines on their way to blobs: grouped, bounded, dropped and counted where they cannot be written."""
 
 import asyncio
+from contextlib import suppress
+
+import pytest
 
 from lazulite.analytics.collector import Collector
 from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.analytics.log_container import TICKS_PER_HOUR, LogContainer
 from lazulite.analytics.log_writer import LogWriter
 from lazulite.analytics.requests import LoggedRequest, RequestReader
+from lazulite.app.analytics import analytics
+from lazulite.app.stores import open_store
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import Metadata
+from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import Logging, ServiceProperties
+from lazulite.settings.config import Settings
 from tests.analytics.samples import ALL, NOW, answered, read, request_of
 
 
@@ -72,7 +80,7 @@ async def test_each_switch_is_for_its_class() -> None:
 
 
 async def test_a_broken_store_costs_lines_that_are_counted_and_reported_once() -> None:
-    writer, blobs, counts, reported = new_writer(bytes_max=2000)
+    writer, blobs, counts, reported = new_writer(bytes_max=700)
     blobs.is_broken = True
     for _ in range(3):
         writer.take([request()])
@@ -135,3 +143,18 @@ async def test_the_collector_hands_on_in_order_and_drains_at_the_end() -> None:
     buffer.record(answered(request_of("table", "QueryEntity"), Response(200)))
     collector.drain()
     assert len(taken) == 101
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_was_recorded_last_is_published_at_the_end(fails: bool) -> None:
+    settings = Settings(location=None, analytics_seconds=1000)
+    buffer = ExchangeBuffer([], lambda: NOW)
+    async with open_store(settings) as store:
+        dependencies = ServiceDependencies(engine=store.engine, accounts=store.directory, contents=store.contents)
+        with suppress(ConnectionError):
+            async with analytics(settings, store, FairScheduler(), buffer, None, dependencies):
+                buffer.note("table", "acct", ALL)
+                buffer.record(answered(request_of("table", "QueryEntity"), Response(200)))
+                if fails:
+                    raise ConnectionError
+        assert (buffer.counts.lines, buffer.counts.blobs) == (1, 1)

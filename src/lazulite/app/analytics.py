@@ -62,15 +62,19 @@ async def analytics(
     container = LogContainer(context)
     writer = LogWriter(container, buffer.counts, report)
     seconds = settings.analytics_seconds
-    async with _counting(store, scheduler, dependencies.clock, seconds, buffer.counts) as counter:
-        reader = RequestReader(addressings, buffer.wanted)
-        collector = Collector(buffer, reader, [writer, counter], time.monotonic)
-        publishing = asyncio.create_task(writer.run(seconds))
-        async with meanwhile(collector.run()), meanwhile(_retain(store, container, dependencies)):
-            yield
-        collector.drain()
-    writer.stop()
-    await publishing
+    publishing = asyncio.create_task(writer.run(seconds))
+    try:
+        async with _counting(store, scheduler, dependencies.clock, seconds, buffer.counts) as counter:
+            reader = RequestReader(addressings, buffer.wanted)
+            collector = Collector(buffer, reader, [writer, counter], time.monotonic)
+            try:
+                async with meanwhile(collector.run()), meanwhile(_retain(store, container, dependencies)):
+                    yield
+            finally:
+                collector.drain()
+    finally:
+        writer.stop()
+        await publishing
 
 
 @asynccontextmanager
