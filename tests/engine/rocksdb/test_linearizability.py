@@ -274,6 +274,7 @@ class HistoryOfWorker(History):
         engine, replica = replicated(
             self.path, lambda: 1000, SETTINGS, ring_bytes=1 << 12, failpoints=self.disk.failpoints()
         )
+        self.replica = replica
         self.worker = EngineOverChannel(engine, replica)
         return engine
 
@@ -281,8 +282,10 @@ class HistoryOfWorker(History):
         return await self.worker.joined()
 
     async def read(self) -> None:
-        """Read over all the time in which others write."""
+        """Read over all the time in which others write; at times the replica must open the files again."""
         await super().read()
+        if self.dice.random() < 0.02:
+            self.replica.close()
         for _ in range(20):
             await self.iteration()
 
