@@ -189,7 +189,9 @@ class IndexCommands:
             if isinstance(access, Reason):
                 yield {"index": index.name, "used": False, "why": access.value}
             else:
-                why = f"{len(access.ranges)} ranges of entries, {'in' if access.is_ordered else 'not in'} order"
+                count = len(access.ranges)
+                entries = f"{count} {'range' if count == 1 else 'ranges'} of entries"
+                why = f"{entries}, {'in' if access.is_ordered else 'not in'} order"
                 yield {"index": index.name, "used": index.name in used, "why": why}
 
     async def _index(self, account: str, of: IndexArguments) -> Index:

@@ -3,7 +3,7 @@
 import json
 import sys
 from argparse import Namespace
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ def _list(args: Namespace, environ: Environment) -> None:
     found: list[Any] = []
     _each(args, environ, INDEX_LIST, TableArguments(args.table, args.account or ""), found.append)
     if args.json:
-        print(json.dumps(found))
+        _print_json(found)
         return
     for each in found:
         rows = "" if each["rows"] is None else f", {each['rows']:,} rows gone through"
@@ -76,7 +76,7 @@ def _explain(args: Namespace, environ: Environment) -> None:
     found: list[Any] = []
     _each(args, environ, INDEX_EXPLAIN, ExplainArguments(args.table, args.filter, args.account or ""), found.append)
     if args.json:
-        print(json.dumps(found))
+        _print_json(found)
         return
     for line in _explained(*found):
         print(line)
@@ -90,6 +90,11 @@ def _explained(query: Mapping[str, Any], *indexes: Mapping[str, Any]) -> Iterato
 
 
 _COMMANDS = {"list": _list, "create": _create, "rebuild": _rebuild, "drop": _drop, "explain": _explain}
+
+
+def _print_json(items: Iterable[Json]) -> None:
+    for item in items:
+        print(json.dumps(item))
 
 
 def _show_rows(item: Json) -> None:

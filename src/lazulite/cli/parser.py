@@ -444,7 +444,8 @@ def _add_index(commands: Commands) -> None:
         if name == "explain":
             action.add_argument("filter", metavar="FILTER", help="a $filter, in quotes")
         if name in ("list", "explain"):
-            action.add_argument("--json", action="store_true", help="print JSON")
+            text = f"print a line of JSON for {'each' if name == 'list' else 'the query and each'} index"
+            action.add_argument("--json", action="store_true", help=text)
         action.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
         _control_flags(action)
 
