@@ -46,7 +46,8 @@ def traffic_of(
             found = meter.traffic(Resource(account, asked.service, asked.name.lower()))
             weight = meter.weight()
         if found is None:
-            raise ControlError("no-traffic", f"{asked.service} {asked.name} of account {account} has had no traffic")
+            noun = "container" if asked.service == "blob" else asked.service
+            raise ControlError("no-traffic", f"{noun} {asked.name} of account {account} has had no traffic")
         for item in encode(found, weight, seconds()):
             yield item
 

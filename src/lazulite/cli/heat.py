@@ -26,7 +26,7 @@ _PARTITIONS = 10
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
-    """Write the picture to a file, or print the findings, or a summary."""
+    """Write the picture to a file, and print the findings; with neither, print a summary."""
     thresholds = _thresholds(args.threshold)
     if args.output is not None and args.output.suffix == ".png":
         try:
@@ -35,17 +35,17 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
             raise CommandError(error) from None
     try:
         traffic, now = _traffic(args, environ)
-        if args.findings:
-            _print_findings(traffic, _sample(args, environ, traffic), thresholds)
-            return 0
+        sample = _sample(args, environ, traffic) if args.findings else None
     except ControlError as error:
         raise CommandError(error) from None
     drawn = heat_map(args.name, traffic, now, args.last)
-    if args.output is None:
+    if args.output is not None:
+        _write(args.output, drawn, traffic)
+    if sample is not None:
+        _print_findings(traffic, sample, thresholds)
+    elif args.output is None:
         for line in _summary(drawn, traffic):
             print(line)
-    else:
-        _write(args.output, drawn, traffic)
     return 0
 
 
@@ -97,7 +97,11 @@ def _print_findings(traffic: ResourceTraffic, sample: KeySample, thresholds: Thr
 
 
 def _write(path: Path, drawn: HeatMap, traffic: ResourceTraffic) -> None:
-    """Write a new file, which only its owner may read: keys are data."""
+    """Write a new file, which only its owner may read: keys are data.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
     contents = {
         ".svg": lambda: svg(drawn).encode(),
         ".html": lambda: html(drawn, _shares(traffic)).encode(),
@@ -105,8 +109,11 @@ def _write(path: Path, drawn: HeatMap, traffic: ResourceTraffic) -> None:
         ".json": lambda: json.dumps(drawn.as_json()).encode(),
     }
     content = contents[path.suffix]()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _shares(traffic: ResourceTraffic) -> list[tuple[str, float]]:
