@@ -235,13 +235,18 @@ def test_what_a_server_lacks_is_said(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("targets", "set"), "needs a NAME"),
-        (("targets", "set", "nothing"), "no targets 'nothing'"),
-        (("targets", "set", "missing.toml"), "cannot read missing.toml"),
         (("targets", "get"), "set: 'get' is not one of set"),
     ],
 )
 def test_wrong_flags(arguments: tuple[str, ...], message: str) -> None:
     assert message in rejected(2, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("nothing", "no targets 'nothing'"), ("missing.toml", "cannot read missing.toml")]
+)
+def test_targets_that_do_not_exist(name: str, message: str) -> None:
+    assert message in rejected(1, "targets", "set", name)
 
 
 def load(table: TableClient, stop: threading.Event) -> None:

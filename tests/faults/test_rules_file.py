@@ -33,8 +33,8 @@ def error_of(text: str) -> str:
         (f'{RULE}eror = "ServerBusy"', "f.toml:3: eror is unknown: the keys are name, service, "),
         ('[[rule]]\nerror = "ServerBusy"', "f.toml:1: name is missing"),
         ('\n[[rule]]\nname = "a b"\nerror = "ServerBusy"', "f.toml:3: name must have 1 to 64 of the characters "),
-        (RULE, "f.toml:2: name needs one effect: delay_seconds, error, "),
-        (f'{RULE}error = "ServerBusy"\nreset = "end"', "f.toml:4: reset needs one effect: "),
+        (RULE, "f.toml:2: name is that of a rule without effect: a rule has one of delay_seconds, error, "),
+        (f'{RULE}error = "ServerBusy"\nreset = "end"', "f.toml:4: reset is a second effect: a rule has one of "),
         (f'{RULE}error = "Busy"', "f.toml:3: error must be an error code, such as ServerBusy"),
         (f'{RULE}reset = "soon"', "f.toml:3: reset must be one of request, answer, head, middle, end"),
         (f"{RULE}truncate = 1.5", "f.toml:3: truncate must be a number from 0 to 1"),
@@ -121,7 +121,7 @@ def test_a_source_is_a_file_or_a_preset(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(RulesFileError, match="is not UTF-8"):
         source_of(str(path))
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(RulesFileError, match="No such file or directory; the presets are ambiguous-writes, "):
         source_of(str(tmp_path / "other"))
 
 

@@ -87,9 +87,9 @@ class RuleCommands:
             try:
                 source, text = source_of(settings.faults)
                 await self._add(text, source)
-                report(f"{len(self._rules)} rules of {settings.faults} inject faults into requests")
-            except OSError as error:
-                raise ConfigError(f"--faults: cannot read {settings.faults}: {error.strerror}") from None
+                count = len(self._rules)
+                rules = "1 rule of {} injects" if count == 1 else f"{count} rules of {{}} inject"
+                report(f"{rules.format(settings.faults)} faults into requests")
             except ValueError as error:
                 raise ConfigError(f"--faults: {error}") from None
         channel.register(LIST_FAULTS, self._list)

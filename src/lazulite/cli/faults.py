@@ -37,8 +37,6 @@ def _list(args: Namespace, server: Client) -> None:
 def _add(args: Namespace, server: Client) -> None:
     try:
         source, text = source_of(args.rules)
-    except OSError as error:
-        raise CommandError(f"cannot read {args.rules}: {error.strerror}") from None
     except ValueError as error:
         raise CommandError(error) from None
     _print_count(server.ask(ADD_FAULTS, RulesArguments(text, source)))

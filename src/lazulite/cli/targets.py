@@ -50,7 +50,7 @@ def _asked(name: str) -> SetTargetsArguments:
             SetTargetsArguments(path.stem, path.read_text(encoding="utf-8")) if is_file else SetTargetsArguments(name)
         )
     except (TargetsError, OSError) as error:
-        raise CommandError(str(error), 2) from None
+        raise CommandError(error) from None
 
 
 def _lines(found: Any) -> Iterator[str]:

@@ -153,13 +153,16 @@ def source_of(text: str) -> tuple[str, str]:
     """Return the name and the text of rules, given a path or the name of a preset.
 
     Raises:
-        OSError: the file cannot be read.
-        RulesFileError: it is too long, or no UTF-8.
+        RulesFileError: the file cannot be read, is too long, or no UTF-8.
     """
     if text in PRESETS:
         return text, files("lazulite.faults").joinpath("presets", f"{text}.toml").read_text("utf-8")
-    with Path(text).open("rb") as file:
-        data = file.read(BYTES_MAX + 1)
+    try:
+        with Path(text).open("rb") as file:
+            data = file.read(BYTES_MAX + 1)
+    except OSError as error:
+        reason = f"cannot read {text}: {error.strerror}; the presets are {', '.join(PRESETS)}"
+        raise RulesFileError(reason) from None
     try:
         return text, data.decode()
     except UnicodeDecodeError:
@@ -246,8 +249,10 @@ def _rule(lines: _Lines, index: int, row: Mapping[str, Any], operations: Collect
         raise lines.error(index, "name", "must have 1 to 64 of the characters A-Z a-z 0-9 _ . -")
     effects = [effect for effect in Effect if effect.value in row]
     if len(effects) != 1:
-        key = effects[1].value if effects else "name"
-        raise lines.error(index, key, f"needs one effect: {', '.join(effect.value for effect in Effect)}")
+        every = ", ".join(effect.value for effect in Effect)
+        if effects:
+            raise lines.error(index, effects[1].value, f"is a second effect: a rule has one of {every}")
+        raise lines.error(index, "name", f"is that of a rule without effect: a rule has one of {every}")
     effect = effects[0]
     fields = {field: lines.read(index, row, key, read, None) for key, (field, read) in _CONDITIONS.items()}
     condition = Condition(**{field: value for field, value in fields.items() if value is not None})

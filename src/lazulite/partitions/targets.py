@@ -152,7 +152,7 @@ def targets_from(text: str) -> Targets:
         return PRESETS[text]
     path = Path(text)
     if path.suffix != ".toml":
-        raise TargetsError(f"no targets {text!r}; there are {', '.join(PRESETS)}, and files that end in .toml")
+        raise TargetsError(f"no targets {text!r}; there are {', '.join(PRESETS)}, off, and files that end in .toml")
     try:
         return targets_of(path.read_text(encoding="utf-8"), path.stem)
     except (OSError, UnicodeDecodeError) as error:
