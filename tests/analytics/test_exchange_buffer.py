@@ -57,6 +57,14 @@ def test_what_does_not_fit_is_dropped_and_counted_and_room_comes_back() -> None:
     assert len(buffer.take(100)) == 1
 
 
+def test_the_names_of_headers_count() -> None:
+    buffer = ExchangeBuffer([], lambda: NOW, bytes_max=12_000)
+    buffer.note("table", "acct", ALL)
+    for _ in range(2):
+        buffer.record(answered(request_of("table", "QueryEntity", headers={"x" * 9000: ""}), Response(200)))
+    assert buffer.counts.dropped_exchanges == 1
+
+
 def test_the_names_in_a_change_set_and_the_fields_of_a_response_count() -> None:
     big = Response(200, [("x-ms-meta-a", "y" * 9000)])
     buffer = ExchangeBuffer([], lambda: NOW, bytes_max=12_000)

@@ -119,6 +119,25 @@ def test_signatures_are_masked_in_each_spelling_and_field(query: str) -> None:
     assert "XXXXX" in lines[0]
 
 
+def test_signatures_in_the_path_are_masked_in_the_key_too() -> None:
+    path = "/acct/box/a%3Fsv=1%26sig=SECRET%26se=2"
+    found = parsed(line_of(request_of("blob", "GetBlob", path=path), Response(404, error_code="BlobNotFound")))
+    assert found.object_key == "/acct/box/a?sv=1&sig=XXXXX&se=2"
+    batch = request_of("table", "EntityGroupTransaction", "POST", "/acct/$batch")
+    batch.record.operations = [SubOperation("InsertEntity", ("orders", "p", "x?sig=SECRET"), ETAG)]
+    (request,) = read(answered(batch, Response(202)))
+    assert "SECRET" not in "".join(lines_of(request, "1.0"))
+
+
+def test_no_header_makes_a_line_long() -> None:
+    long = '"' * 30_000
+    names = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "content-md5")
+    sent = dict.fromkeys((*names, "user-agent", "referer", "x-ms-client-request-id"), long)
+    line = line_of(request_of("table", "QueryEntity", headers=SHARED_KEY | sent))
+    assert len(line) < 8 * 1024 * len("&quot;") + 1024
+    assert parsed(line).conditions.startswith('If-Modified-Since="')
+
+
 def test_a_copy_has_three_lines() -> None:
     headers = SHARED_KEY | {"x-ms-copy-source": "https://x/box/a;b"}
     response = Response(202, [("ETag", '"0x8D6"'), ("Last-Modified", "Tue, 25 Jun 2019 14:56:54 GMT")])

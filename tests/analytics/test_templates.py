@@ -7,6 +7,7 @@ import pytest
 
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.analytics.log_lines import lines_of
+from lazulite.analytics.log_reader import read_line
 from lazulite.analytics.requests import AnalyticsRequest, RequestReader
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.addressing import Addressing
@@ -123,3 +124,33 @@ def test_version_2_and_a_secondary() -> None:
     requests = _read(world.access.all)
     assert all(lines_of(request, "2.0")[0].endswith(";;;;;;;;") for request in requests)
     assert not any(request.is_secondary for request in requests)
+
+
+NAMES = ("plain", "a&lt;b", "q%22r;s", "%E2%98%83/\u2603", "x?sv=1&sig=SECRET", "sig=SECRET")
+
+
+def test_names_of_templates_are_decoded_and_masked_as_others() -> None:
+    with serving() as world:
+        box = world.blobs.create_container("box")
+        world.tables.create_table("orders")
+        table = world.tables.get_table_client("orders")
+        for name in NAMES:
+            box.get_blob_client(name).upload_blob(b"x")
+            table.upsert_entity({"PartitionKey": "p", "RowKey": re.sub("[/?]", "", name)})
+        world.access.all.clear()
+        for _ in range(4):
+            for name in NAMES:
+                box.get_blob_client(name).get_blob_properties()
+                table.get_entity("p", re.sub("[/?]", "", name))
+    found: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    for exchange, request in zip(world.access.all, _read(world.access.all), strict=True):
+        (line,) = lines_of(request, "1.0")
+        read = read_line(line)
+        assert "SECRET" not in line
+        assert "sig=" not in read.object_key or read.object_key.endswith("sig=XXXXX")
+        found[isinstance(exchange, RepeatedExchange)].add((read.url, read.object_key))
+    assert found[True] & found[False], "some were answered both ways"
+    all_names = {key: url for url, key in found[True] | found[False]}
+    assert len(all_names) == len(found[True] | found[False]), "a key has one URL, whatever answers"
+    assert f"/{ACCOUNT}/box/a&lt;b" in {key for _, key in found[True]}
+    assert f"/{ACCOUNT}/box/x?sv=1&sig=XXXXX" in {key for _, key in found[True]}

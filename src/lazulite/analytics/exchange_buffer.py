@@ -155,7 +155,7 @@ def _size_of(exchange: Exchange) -> int:
     request, response = exchange.request, exchange.response
     record, headers, fields = request.record, request.headers, response.headers
     size = len(request.path) + len(request.query) + _FIELD_BYTES * (len(headers) + len(fields))
-    size += sum(map(len, headers.values())) + sum([len(value) for _, value in fields])
+    size += sum(map(len, headers)) + sum(map(len, headers.values())) + sum([len(value) for _, value in fields])
     if record.operations or record.parts:
         size += 2 * exchange.bytes_in + _TUPLE_BYTES * len(record.parts)
     return size

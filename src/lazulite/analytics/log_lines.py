@@ -38,7 +38,7 @@ from lazulite.table.model.edm import format_datetime7
 REST_CODES_SINCE: Final = "2017-04-17"
 """The first version whose requests have the code of their error in place of `ClientOtherError`."""
 TEXT_CHARACTERS_MAX: Final = 1024
-"""What is kept of the user agent, the referrer and the client's request id."""
+"""What is kept of the user agent, the referrer, the client's request id, its checksum and each condition."""
 
 _DANGEROUS: Final = re.compile('[&"<>\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 _ENTITIES: Final = {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;"}
@@ -109,7 +109,7 @@ def lines_of(request: AnalyticsRequest, version: str) -> tuple[str, ...]:
         rest += _identity(request, headers.get("authorization", ""))
     etag = fields.get("etag", "")
     modified = _modified(fields.get("last-modified", ""), etag)
-    key, id_ = quoted(request.key), request.id
+    key, id_ = _key(request.key), request.id
     first = f"{before}{request.operation}{after}{key};{id_};0{sizes}{quoted(etag)};{modified}{rest}"
     if request.operation == COPY_BLOB:
         source = quoted(masked(headers.get("x-ms-copy-source", "")))
@@ -123,7 +123,7 @@ def lines_of(request: AnalyticsRequest, version: str) -> tuple[str, ...]:
     return (
         first,
         *(
-            f"{before}{each.operation}{after}{quoted('/'.join(('', account, *each.resource)))};{id_};{number}{sizes}"
+            f"{before}{each.operation}{after}{_key('/'.join(('', account, *each.resource)))};{id_};{number}{sizes}"
             f"{quoted(each.etag)};{_modified('', each.etag)}{rest}"
             for number, each in enumerate(request.operations, 1)
         ),
@@ -168,15 +168,15 @@ def _line_of_template(request: RepeatedRequest, version: str) -> str:
 def _target(request: RepeatedRequest, form: RequestForm, target: str | None) -> str:
     """Return the fields 12 and 13 of a request behind the host, given what `_target_of` returned."""
     values = request.exchange.values
-    if target is None:
-        return f"{form.path_of(values)}{_query_of(form.query_of(values))}{quoted(request.key)}"
+    if target is None or _NOT_PLAIN.search(b"/".join(values[: form.keys])) is not None:
+        return f"{_in_url(form.path_of(values))}{_query_of(form.query_of(values))}{_key(request.key)}"
     if form.keys == len(_TWO_KEYS):
         first, second = values[0].decode("ascii"), values[1].decode("ascii")
         return target % (first, second, first, second)
     if form.keys:
         name = values[0].decode("ascii")
         return target % (name, name)
-    return target % quoted(request.key)
+    return target % _key(request.key)
 
 
 def _target_of(form: RequestForm) -> str | None:
@@ -187,7 +187,7 @@ def _target_of(form: RequestForm) -> str | None:
     if form.query_form is not None or isinstance(form.path, str) != (not form.keys):
         return None
     if isinstance(form.path, str):
-        return f"{form.path}{_query_of(form.query)}".replace("%", "%%") + "%s"
+        return f"{_in_url(form.path)}{_query_of(form.query)}".replace("%", "%%") + "%s"
     marks = tuple(f"\1{number}\1".encode() for number in range(form.keys))
     path, query, key = form.path_of(marks), _query_of(form.query), quoted(form.key)[1:-1]
     target = f'{path}{query}"{key}/{form.key_marks(marks)}"'.replace("%", "%%")
@@ -206,6 +206,8 @@ def _second(seconds: int) -> str:
 
 
 _TWO_KEYS: Final = ("PartitionKey", "RowKey")
+_NOT_PLAIN: Final = re.compile(b"[%&=]")
+"""What the keys of a path may have that differs in quotes, or is part of a signature."""
 
 
 def _render(form: RequestForm, version: str) -> RenderedForm:
@@ -270,6 +272,11 @@ def quoted(text: str) -> str:
     return f'"{text}"'
 
 
+def _key(text: str) -> str:
+    """Return field 13. A client may have encoded the query of its URL, with the signature, as a part of its path."""
+    return quoted(masked(text))
+
+
 def masked(text: str) -> str:
     """Return a URL, or the query of one, with `XXXXX` in place of each signature."""
     return SIGNATURE.sub(r"\1XXXXX", text) if "%" in text or "sig" in text.lower() else text
@@ -310,7 +317,7 @@ def _client(address: str) -> str:
 
 
 def _md5(headers: Mapping[str, str]) -> str:
-    return quoted(headers.get("content-md5") or headers.get("x-ms-content-md5", ""))
+    return quoted((headers.get("content-md5") or headers.get("x-ms-content-md5", ""))[:TEXT_CHARACTERS_MAX])
 
 
 def _content_length(request: LoggedRequest) -> str:
@@ -320,7 +327,9 @@ def _content_length(request: LoggedRequest) -> str:
 
 def _conditions(headers: Mapping[str, str]) -> str:
     found = [
-        f"{name}={_long_date(headers[field])}" if name.endswith("Since") else f"{name}={headers[field]}"
+        f"{name}={_long_date(headers[field][:TEXT_CHARACTERS_MAX])}"
+        if name.endswith("Since")
+        else f"{name}={headers[field][:TEXT_CHARACTERS_MAX]}"
         for field, name in _CONDITIONS
         if field in headers
     ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 from lazulite.analytics.exchange_buffer import KeptExchange, RecordedExchange
 from lazulite.analytics.operations import OperationClass, class_of, operation_name
@@ -153,7 +154,7 @@ class RequestForm:
     key: str
     """Of all; or what stands before their own keys."""
     keys: int
-    """How many keys, the first of the values, follow it. In the path of a template, keys need no decoding."""
+    """How many keys, the first of the values, follow it, percent-encoded."""
     headers: Mapping[str, str]
     """Those that all have."""
     varying: Sequence[tuple[str, int]]
@@ -176,10 +177,10 @@ class RequestForm:
 
     def key_of(self, values: HeadValues) -> str:
         """Return the key of one."""
-        return f"{self.key}/{b'/'.join(values[: self.keys]).decode('ascii')}" if self.keys else self.key
+        return f"{self.key}/{unquote(self.key_marks(values))}" if self.keys else self.key
 
     def key_marks(self, marks: HeadValues) -> str:
-        """Return the end of a key, given texts in place of its keys."""
+        """Return the end of a key as its URL has it, given its keys, or texts in their place."""
         return b"/".join(marks[: self.keys]).decode("ascii")
 
     def headers_of(self, values: HeadValues) -> Mapping[str, str]:
