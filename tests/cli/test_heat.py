@@ -83,6 +83,12 @@ def test_a_picture_of_a_location(tmp_path: Path) -> None:
         assert "50 read, 105 scanned, 100 written" in lazulite(*here).stdout
         assert "partition 'batch': " in lazulite(*here).stdout
         assert lazulite(*here, "--findings").stdout == "no findings\n"
+        both = tmp_path / "both.json"
+        assert lazulite(*here, "--findings", "-o", str(both)).stdout == "no findings\n"
+        assert json.loads(both.read_text())["name"] == "orders"
+        missing = tmp_path / "none" / "heat.svg"
+        assert f"cannot write {missing}: No such file" in rejected(1, *here, "-o", str(missing))
+        assert "container orders of account" in rejected(1, *here, "--service", "blob")
 
 
 def test_workers_are_added(tmp_path: Path) -> None:

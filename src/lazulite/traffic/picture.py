@@ -83,7 +83,8 @@ def shapes(found: HeatMap) -> Iterator[Shape]:
     yield Text(_LEFT, 24, _printable(found.name), size=17, is_title=True)
     end = found.begin + found.columns * found.seconds
     times = f"{_time(found.begin, True)} to {_time(end, True)} UTC"
-    ranges = f"{len(found.starts):,} key ranges, a column has {found.seconds // 60} min"
+    count = len(found.starts)
+    ranges = f"{count:,} key {'range' if count == 1 else 'ranges'}, a column has {found.seconds // 60} min"
     yield Text(_LEFT + _WIDTH, 24, f"{times}, {ranges}", "end")
     for index, (title, rows) in enumerate(panels.items()):
         yield from _panel(found, title, rows, starts, _TOP + index * (_HEIGHT + _GAP))
