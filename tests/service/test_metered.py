@@ -162,7 +162,8 @@ def test_a_write_that_fails_is_a_request_that_wrote_nothing() -> None:
     charge = Charge("a", "blob", "photos", "first.jpg")
     operation = MeteredOperation(CallOperation(Response(201)), meter, charge, reads=False, prefix="")
     later = Outcomes()
-    assert RepeatedMeteredOperation(operation, Failing(), keyed=True).answer((b"b.jpg", b"x"), b"12345", later) is None
+    repeated = RepeatedMeteredOperation(operation, Failing(), keyed=True)
+    assert repeated.answer((b"b%20%C3%A9.jpg", b"x"), b"12345", later) is None
     assert [str(each) for each in later.failures] == ["the disk is full"]
     traffic = meter.traffic(Resource("a", "blob", "photos"))
     assert traffic is not None
@@ -171,7 +172,7 @@ def test_a_write_that_fails_is_a_request_that_wrote_nothing() -> None:
         "bytes_in": 5,
         "requests": 1,
     }
-    assert traffic.hitters.counts.keys() == {"b.jpg"}, "the partition of the request, not of the plan's first one"
+    assert traffic.hitters.counts.keys() == {"b é.jpg"}, "the partition of the request, not of the plan's first one"
 
 
 def test_a_miss_is_counted_by_the_usual_way_alone() -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from lazulite.partitions.live import Charge
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import EventualResponse, Request, Response
+from lazulite.protocol.query_string import percent_decode
 from lazulite.protocol.template import KEY, Answer, HeadValues, Miss, PendingAnswer
 from lazulite.service.routing import CallT_contra, Keys, PreparedOperation, RepeatedOperation, Route
 from lazulite.traffic.meter import Meter, Resource
@@ -158,7 +159,7 @@ class RepeatedMeteredOperation:
 
     def answer(self, values: HeadValues, body: bytes, later: PendingAnswer | None) -> Answer | Miss | None:
         """See `RepeatedOperation`."""
-        key = values[0].decode("ascii") if self._keyed else ""
+        key = percent_decode(values[0].decode("ascii")) if self._keyed else ""
         if later is not None:
             later = _MeteredAnswer(later, self._metered, key, len(body))
         answer = self._repeated.answer(values, body, later)
