@@ -32,11 +32,10 @@ from lazulite.analytics.requests import (
     find_field,
 )
 from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.version import LOGGED_CODE_SINCE
 from lazulite.server.observability.debug_log import SIGNATURE, redact
 from lazulite.table.model.edm import format_datetime7
 
-REST_CODES_SINCE: Final = "2017-04-17"
-"""The first version whose requests have the code of their error in place of `ClientOtherError`."""
 TEXT_CHARACTERS_MAX: Final = 1024
 """What is kept of the user agent, the referrer, the client's request id, its checksum and each condition."""
 
@@ -293,7 +292,7 @@ def _status(request: LoggedRequest) -> tuple[str, str]:
     """Return the fields 4 and 5."""
     if request.status == "NetworkError":
         return f"{request.prefix}{request.status}", "Unknown"
-    if request.status == "ClientOtherError" and request.error_code and request.version >= REST_CODES_SINCE:
+    if request.status == "ClientOtherError" and request.error_code and request.version >= LOGGED_CODE_SINCE:
         return request.error_code, str(request.http_status)
     return f"{request.prefix}{request.status}", str(request.http_status)
 
