@@ -2,8 +2,11 @@
 
 import socket
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import pytest
+
+from lazulite.app.commands import SET_TARGETS, SetTargetsArguments
 from lazulite.app.servers import open_servers
 from lazulite.app.stores import Store
 from lazulite.auth.accounts.account import AccountDirectory
@@ -29,7 +32,20 @@ async def test_all_servers_have_the_same_budgets() -> None:
         assert {server._state.limits.connections for server in servers} == {5}
 
 
-async def test_templates_rest_while_there_are_rules_of_faults() -> None:
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (
+            (ADD_FAULTS, RulesArguments('[[rule]]\nname = "r"\nreset = "end"')),
+            (CLEAR_FAULTS, NoArguments()),
+        ),
+        ((SET_TARGETS, SetTargetsArguments("current")), (SET_TARGETS, SetTargetsArguments("off"))),
+    ],
+    ids=["faults", "targets"],
+)
+async def test_templates_rest_while_something_looks_at_each_request(
+    begin: tuple[Command[Any], Any], end: tuple[Command[Any], Any]
+) -> None:
     store = Store(MemoryEngine(system_clock), AccountDirectory({}))
     async with open_servers(Settings(services=(TABLE,)), store) as group:
         (server,) = group._servers.values()
@@ -41,9 +57,9 @@ async def test_templates_rest_while_there_are_rules_of_faults() -> None:
             store.channel.attach(theirs)
             await control_client.ask(ours, command, arguments)
 
-        await ask(ADD_FAULTS, RulesArguments('[[rule]]\nname = "r"\nreset = "end"'))
+        await ask(*begin)
         assert state.templates is None
         assert group.template_outcomes == outcomes
-        await ask(CLEAR_FAULTS, NoArguments())
+        await ask(*end)
         assert state.templates is kept
         await store.channel.close()

@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +20,8 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient, TableServiceClient
 
 from lazulite.app.commands import PARTITIONS, SET_TARGETS, TARGETS, PartitionsArguments, SetTargetsArguments
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
+from lazulite.auth.sas import AccountSas, sign_account_sas
 from lazulite.control.command import ControlError, NoArguments
 from lazulite.partitions.slices import SLICE_SECONDS
 from lazulite.testing import Storage
@@ -28,6 +31,7 @@ from tests.server_process import ServerProcess, running
 
 from .test_control import status
 from .test_serve import lazulite, rejected
+from .test_serve_telemetry import scrape, series
 from .test_serve_workers import BOTH
 
 SOON = """\
@@ -49,7 +53,7 @@ def insert(table: TableClient, partition: str, rows: Sequence[object]) -> None:
 def test_targets_are_shown_and_set(tmp_path: Path) -> None:
     location = tmp_path / "data"
     here = ("-l", str(location))
-    with storage_server(location, targets="off") as storage:
+    with storage_server(location) as storage:
         assert lazulite("targets", *here).stdout == "targets: off\ntime_scale: 1\n"
         shown = lazulite("targets", "set", "study-2010", *here).stdout
         assert "targets: study-2010\npartition: 500 per second, enforced: 2,500\n" in shown
@@ -73,6 +77,80 @@ def test_targets_are_shown_and_set(tmp_path: Path) -> None:
             lazulite("targets", "set", "off", *here)
             insert(table, "p", range(20))
         assert storage.control.ask(TARGETS, NoArguments()) == {"name": "off", "time_scale": 1}
+
+
+@pytest.mark.parametrize("workers", [(), BOTH], ids=["alone", "workers"])
+def test_a_server_without_targets_gets_some_and_loses_them(workers: tuple[str, ...], tmp_path: Path) -> None:
+    """One connection reads an entity, always by the same bytes, so that plans and templates are there."""
+    here, file = ("--control-socket", str(tmp_path / "control")), tmp_path / "two.toml"
+    file.write_text("partition = 0.0001\nburst_seconds = 20000\nserver_cap = 1000000\ntimeout_share = 0\n")
+    with running("--in-memory", *here, *workers, "--silent", "--metrics-port", "0", lines=3) as server:
+        with TableClient.from_connection_string(server.lines[1].strip(), "Orders", retry_total=0) as table:
+            table.create_table()
+            insert(table, "p", [0])
+        sas = AccountSas(services="t", resource_types="o", permission="r", expiry="2999-01-01T00:00:00Z")
+        path = f"/devstoreaccount1/Orders(PartitionKey='p',RowKey='0')?{sign_account_sas(DEVELOPMENT_ACCOUNT, sas)}"
+        with closing(HTTPConnection("127.0.0.1", int(server.port))) as connection:
+
+            def read(count: int) -> list[int]:
+                """Return the statuses of reads."""
+                statuses = []
+                for _ in range(count):
+                    connection.request(
+                        "GET", path, headers={"Accept": "application/json", "x-ms-version": "2019-02-02"}
+                    )
+                    with connection.getresponse() as response:
+                        response.read()
+                    statuses.append(response.status)
+                return statuses
+
+            def hits() -> float:
+                return series(scrape(server)).get(("template_outcomes_total", "hit"), 0)
+
+            assert read(5) == [200] * 5
+            before = hits()
+            assert before > 0 or workers
+            assert lazulite("targets", *here).stdout == "targets: off\ntime_scale: 1\n"
+            for _ in range(2):
+                lazulite("targets", "set", str(file), *here)
+                assert read(4) == [200, 200, 503, 503]
+                lazulite("targets", "set", str(file), *here)
+                assert read(3) == [200, 200, 503], "all buckets are full after a change"
+                assert hits() == before
+                lazulite("targets", "set", "off", *here)
+                assert read(5) == [200] * 5
+                assert hits() == before + (0 if workers else 5)
+                before = hits()
+            shown = lazulite("partitions", "Orders", *here).stdout
+            assert shown.startswith("Orders: 1 range, 4 virtual servers, targets off\n")
+
+
+def test_a_server_that_gets_targets_has_the_map_of_its_store(tmp_path: Path) -> None:
+    """The range that moves is refused although the server has never read the map before. Without targets it is not."""
+    now = datetime.now(UTC)
+    file, location = tmp_path / "small.toml", tmp_path / "data"
+    file.write_text("server_cap = 40\ntimeout_share = 0\n")
+    asked = SetTargetsArguments("small", file.read_text())
+    with storage_server(location, clock=lambda: now) as storage, tables(storage) as service:
+        table, second = service.create_table("Orders"), 0
+        storage.control.ask(SET_TARGETS, asked)
+        with suppress(HttpResponseError):
+            for second in range(400):
+                now += timedelta(seconds=1)
+                insert(table, f"{second * 7 % 100:02}", range(30))
+        assert second < 399, "a half is refused once it moves"
+    with storage_server(location, clock=lambda: now) as storage, tables(storage) as service:
+        table = service.get_table_client("Orders")
+        insert(table, "99", [0])
+        storage.control.ask(SET_TARGETS, asked)
+        with pytest.raises(HttpResponseError):
+            insert(table, "99", [0])
+        insert(table, "00", [0])
+        storage.control.ask(SET_TARGETS, SetTargetsArguments("off"))
+        insert(table, "99", [0])
+    with storage_server(location, clock=lambda: now) as storage:
+        _, *ranges = storage.control.stream(PARTITIONS, PartitionsArguments("orders"))
+        assert len(ranges) == 2, "the command reads the map of a server without targets"
 
 
 def test_a_table_is_shown_with_what_moves(tmp_path: Path) -> None:
@@ -207,11 +285,7 @@ def test_two_processes_enforce_one_target_of_an_account(
     assert size <= passed <= cap * (seconds + 1) + error
 
 
-def test_what_a_server_lacks_is_said(tmp_path: Path) -> None:
-    with storage_server(tmp_path):
-        here = ("-l", str(tmp_path))
-        for command in (("targets",), ("targets", "set", "current"), ("partitions", "Orders")):
-            assert "start it with --targets" in rejected(1, *command, *here)
+def test_what_a_server_lacks_is_said() -> None:
     with storage_server(targets="current") as storage:
         with pytest.raises(ControlError, match="account devstoreaccount1 has no table Orders"):
             list(storage.control.stream(PARTITIONS, PartitionsArguments("Orders")))

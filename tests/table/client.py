@@ -34,7 +34,7 @@ class Client:
         gate: LivePartitions | None = None,
     ) -> None:
         dependencies = ServiceDependencies(
-            engine=engine, accounts=AccountDirectory({}, None), clock=clock, limits=limits or QueryLimits(), gate=gate
+            engine=engine, accounts=AccountDirectory({}, None), clock=clock, limits=limits or QueryLimits(), live=gate
         )
         self.service = TableService(dependencies)
         self.sas = sign_account_sas(DEVELOPMENT_ACCOUNT, ALL_PERMISSIONS) if sas is None else sas

@@ -12,7 +12,14 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 import lazulite.testing
-from lazulite.app.commands import PARTITIONS, TRAFFIC, PartitionsArguments, TrafficArguments
+from lazulite.app.commands import (
+    PARTITIONS,
+    SET_TARGETS,
+    TRAFFIC,
+    PartitionsArguments,
+    SetTargetsArguments,
+    TrafficArguments,
+)
 from lazulite.partitions.targets import TargetsError
 from lazulite.traffic.codec import decode
 from lazulite.traffic.counters import COUNTERS
@@ -137,6 +144,25 @@ def test_blobs_by_requests_and_bytes(targets: str) -> None:
         assert outcomes(1, lambda: blob.download_blob().readall()) == [0]
         assert outcomes(1, lambda: blob.download_blob().readall()) == [503]
         assert outcomes(1, lambda: list(container.list_blobs())) == [0]
+
+
+def test_plans_that_were_cached_rest_while_there_are_targets() -> None:
+    clock, small = Clock(), SetTargetsArguments("small", SMALL)
+    with (
+        lazulite.testing.server(clock=clock) as storage,
+        BlobServiceClient.from_connection_string(storage.connection_string, retry_total=0) as service,
+    ):
+        blob = service.create_container("orders").get_blob_client("a.txt")
+        blob.upload_blob(b"x")
+
+        def read() -> bytes:
+            return blob.download_blob().readall()
+
+        assert outcomes(6, read) == [0] * 6
+        storage.control.ask(SET_TARGETS, small)
+        assert outcomes(6, read) == [0] * 4 + [503] * 2
+        storage.control.ask(SET_TARGETS, SetTargetsArguments("off"))
+        assert outcomes(6, read) == [0] * 6
 
 
 def test_bytes_that_are_not_sent_are_not_charged(tmp_path: Path) -> None:

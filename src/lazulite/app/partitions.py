@@ -8,9 +8,10 @@ of the server have counted.
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from lazulite.app.channel import WORKER_SECONDS_MAX, Workers
 from lazulite.app.commands import (
@@ -27,7 +28,7 @@ from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.control.channel import Channel
 from lazulite.control.client import ask_each
 from lazulite.control.command import ControlError, Json, NoArguments
-from lazulite.engine.contract import Clock
+from lazulite.engine.contract import Clock, EngineError
 from lazulite.partitions.gate import AccountQuota, ProcessQuota
 from lazulite.partitions.ledger import LEDGER, StoredLedger
 from lazulite.partitions.live import Charge, LivePartitions
@@ -41,8 +42,6 @@ from lazulite.settings.config import Settings
 from lazulite.settings.partitions import PartitionSettings
 from lazulite.table.catalog import Catalog
 from lazulite.traffic.meter import Meter, Resource
-
-T = TypeVar("T")
 
 _SUMS = ("rate", "refused", "delayed")
 """What workers count of a range."""
@@ -92,14 +91,14 @@ class LiveCommands:
     """The commands of a process that has live partitions.
 
     Args:
-        live: the partitions; None: the server was started without targets.
-        settings: of the targets, likewise.
+        live: the partitions.
+        time_scale: divides the times of their balancer.
         store: has the tables and the accounts.
     """
 
-    def __init__(self, live: LivePartitions | None, settings: PartitionSettings | None, store: Store) -> None:
+    def __init__(self, live: LivePartitions, time_scale: float, store: Store) -> None:
         self._live = live
-        self._time_scale = 1.0 if settings is None else settings.time_scale
+        self._time_scale = time_scale
         self._directory = store.directory
         self._tables = Catalog(store.engine)
 
@@ -111,21 +110,25 @@ class LiveCommands:
 
     async def targets(self, _: NoArguments) -> AsyncGenerator[Json, None]:
         """See `TARGETS`."""
-        yield described(_present(self._live).targets, self._time_scale)
+        yield described(self._live.targets, self._time_scale)
 
     async def set_targets(self, asked: SetTargetsArguments) -> AsyncGenerator[Json, None]:
         """See `SET_TARGETS`."""
-        live = _present(self._live)
-        live.use(_asked_targets(asked))
-        yield described(live.targets, self._time_scale)
+        targets = _asked_targets(asked)
+        if targets is not None:
+            await self._follow()
+        self._live.use(targets)
+        yield described(targets, self._time_scale)
 
     async def partitions(self, asked: PartitionsArguments) -> AsyncGenerator[Json, None]:
         """See `PARTITIONS`."""
-        live, account = _present(self._live), account_of(self._directory, asked.account)
+        live, account = self._live, account_of(self._directory, asked.account)
         found = await self._tables.read(account, asked.name)
         if found is None:
             raise ControlError("no-table", f"account {account} has no table {asked.name}")
-        await live.refresh()
+        await self._follow()
+        if live.active:
+            await live.refresh()
         table = TableKey(account, asked.name.lower(), found.space)
         found_map = live.map_of(table)
         yield {
@@ -147,6 +150,12 @@ class LiveCommands:
                 "refused": state.refused,
                 "delayed": state.delayed,
             }
+
+    async def _follow(self) -> None:
+        """Get the maps of the store, which nothing has followed without targets."""
+        if not self._live.active:
+            with suppress(EngineError):  # As at the start of a server.
+                await self._live.start()
 
 
 class PrimaryCommands:
@@ -175,11 +184,11 @@ class PrimaryCommands:
 
     async def targets(self, _: NoArguments) -> AsyncGenerator[Json, None]:
         """See `TARGETS`."""
-        yield described(*_present(self._settings.partitions))
+        yield described(*self._settings.partitions)
 
     async def set_targets(self, asked: SetTargetsArguments) -> AsyncGenerator[Json, None]:
         """See `SET_TARGETS`."""
-        changed = _present(self._settings.partitions)._replace(targets=_asked_targets(asked))
+        changed = self._settings.partitions._replace(targets=_asked_targets(asked))
         self._settings = replace(self._settings, partitions=changed)
         self._use(self._settings)
         for result in await ask_each(self._workers(), SET_TARGETS, asked, WORKER_SECONDS_MAX):
@@ -189,7 +198,6 @@ class PrimaryCommands:
 
     async def partitions(self, asked: PartitionsArguments) -> AsyncGenerator[Json, None]:
         """See `PARTITIONS`."""
-        _present(self._settings.partitions)
         account = account_of(self._directory, asked.account)
         found: list[Sequence[Any]] = []
         for result in await ask_each(self._workers(), PARTITIONS, replace(asked, account=account), WORKER_SECONDS_MAX):
@@ -231,15 +239,3 @@ def _asked_targets(asked: SetTargetsArguments) -> Targets | None:
         return targets_of(asked.document, asked.name[:64])
     except TargetsError as error:
         raise ControlError("bad-request", str(error)) from None
-
-
-def _present(found: T | None) -> T:
-    """Return what a server with targets has.
-
-    Raises:
-        ControlError: it was started without.
-    """
-    if found is None:
-        text = "the server has no targets: start it with --targets, of which --targets off limits nothing"
-        raise ControlError("no-targets", text)
-    return found

@@ -10,6 +10,7 @@ from itertools import zip_longest
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.app.faults import open_faults
+from lazulite.app.partitions import live_partitions
 from lazulite.app.services import MAKES, Make, Prepare, Served, meter_of, open_services
 from lazulite.app.stores import Store
 from lazulite.engine.contract import Clock
@@ -180,6 +181,7 @@ async def open_servers(
     begin_large = large_responses(scheduler, budgets)
     faults = await open_faults(settings, store, for_test=faults_for_test)
     meter = meter_of(settings, clock)
+    live = live_partitions(settings.partitions, store, clock, meter)
     async with open_services(
         settings,
         store,
@@ -191,6 +193,7 @@ async def open_servers(
         buffer=buffer,
         faults=faults,
         meter=meter,
+        live=live,
     ) as services:
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:
@@ -213,10 +216,11 @@ async def open_servers(
         group = ServerGroup(servers, settings, buffer.counts, meter)
 
         def allow_templates() -> None:
-            group.allow_templates(allowed=not faults.active)
+            group.allow_templates(allowed=not (faults.active or live.active))
 
         allow_templates()
         faults.on_change.append(allow_templates)
+        live.on_change.append(allow_templates)
         yield group
 
 

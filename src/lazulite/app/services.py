@@ -33,6 +33,7 @@ from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.write_check import WriteCheck
 from lazulite.faults.remote import RemoteFaults
 from lazulite.faults.rules import NO_FAULTS, FaultSource
+from lazulite.partitions.live import LivePartitions
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock, unix_seconds
 from lazulite.protocol.errors import ServiceError, TlsOnPlainPortError
@@ -217,6 +218,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
     buffer: ExchangeBuffer | None = None,
     faults: FaultSource = NO_FAULTS,
     meter: Meter | None = None,
+    live: LivePartitions | None = None,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -231,17 +233,17 @@ async def open_services(  # noqa: PLR0913 - most have a default
         buffer: takes what servers record for analytics; None: no account gets any.
         faults: tells what requests suffer from.
         meter: counts the traffic of resources; None: it is not counted.
+        live: decides about requests while it is active; None: live partitions by the settings are made.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
     """
     check = WriteCheck(store.engine.check_writable, store.check_seconds)
     seconds = seconds_of(clock)
-    asked = settings.partitions
-    partitions = None if asked is None else live_partitions(asked, store, clock, meter)
+    live = live or live_partitions(settings.partitions, store, clock, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
-    LiveCommands(partitions, asked, store).register(store.channel)
+    LiveCommands(live, settings.partitions.time_scale, store).register(store.channel)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
         fetch_source = SourceFetcher(settings.copy_source_hosts).fetch if settings.copy_source_hosts else None
@@ -250,7 +252,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
             note_properties = buffer.note if buffer else None
-            dependencies = replace(dependencies, meter=meter, gate=partitions, note_properties=note_properties)
+            dependencies = replace(dependencies, meter=meter, live=live, note_properties=note_properties)
             dependencies = replace(dependencies, faults=faults, clock=clock_of(faults, name, clock))
             misdirected = MisdirectedClients(name, report)
             made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note, begin_large=begin_large))
@@ -265,9 +267,9 @@ async def open_services(  # noqa: PLR0913 - most have a default
             indexes = IndexCommands(store.engine, store.directory, caches_of(caches))
             indexes.register(store.channel)
             await stack.enter_async_context(indexes.running())
-        if partitions is not None:
+        if live.active:
             with suppress(EngineUnavailableError):  # A part of the database is away. It follows the maps later.
-                await partitions.start()
+                await live.start()
         if buffer is not None:
             dependencies = _dependencies(settings, Addressing(), store, scheduler, clock, None, None)
             await stack.enter_async_context(analytics(settings, store, scheduler, buffer, made.get(BLOB), dependencies))

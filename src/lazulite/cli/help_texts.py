@@ -132,7 +132,7 @@ examples:
 
 TARGETS_EXAMPLES = """\
 examples:
-  lazulite serve --targets off
+  lazulite serve
   lazulite targets set study-2010
   lazulite targets
 """

@@ -402,7 +402,7 @@ def _add_heat(commands: Commands) -> None:
 
 
 def _add_targets(commands: Commands) -> None:
-    text = "show or change the scalability targets of a server with --targets"
+    text = "show or change the scalability targets of a running server"
     parser = _command(commands, "targets", "targets", text, TARGETS_EXAMPLES)
     parser.add_argument(
         "action", nargs="?", choices=("set",), metavar="set", help="have other targets until the server stops"
@@ -414,7 +414,7 @@ def _add_targets(commands: Commands) -> None:
 
 
 def _add_partitions(commands: Commands) -> None:
-    text = "show the ranges of a table and where they are, of a server with --targets"
+    text = "show the ranges of a table and where they are"
     parser = _command(commands, "partitions", "partitions", text, PARTITIONS_EXAMPLES)
     parser.add_argument("table", metavar="NAME", help="table name")
     parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")

@@ -2,6 +2,7 @@
 
 Invariants:
 - nothing here changes a result: a request passes, waits or is refused, and a page may end earlier;
+- without targets, nothing is counted, split or read: no request passes here (`ServiceContext.gate`);
 - all times are of one clock, which a test may move. Rounds that are due are made up for by the next request, each at
   the time when it was due, so no timer runs and a server at rest does nothing;
 - memory is bounded: `TABLES_MAX` maps, and the buckets of the gate. A table beyond has one range, which never splits.
@@ -78,7 +79,7 @@ class LivePartitions:
     """See above. For one event loop.
 
     Args:
-        targets: the caps; None: nothing is limited, and no range splits. Maps and counts stay.
+        targets: the caps; None: off, until there are some.
         clock: returns the time in seconds, of all processes on the same store.
         time_scale: divides the times of the balancer, and no rate.
         seed: of what is left to chance.
@@ -88,6 +89,8 @@ class LivePartitions:
         note_refusal: called with what each refused request would have been charged for.
 
     Attributes:
+        active: whether there are targets, so that requests are to pass here.
+        on_change: called when that has changed.
         outcomes: how many requests were refused or delayed, by what did it and whether it was a refusal.
         events: what the balancer did last in this process, with its time.
     """
@@ -121,14 +124,21 @@ class LivePartitions:
         self._is_turning = False
         self.outcomes: Counter[tuple[Limit, bool]] = Counter()
         self.events: deque[tuple[float, Event]] = deque(maxlen=EVENTS_MAX)
+        self.active = False
+        self.on_change: list[Callable[[], None]] = []
         self.use(targets)
 
     def use(self, targets: Targets | None) -> None:
-        """Have other targets from now on. Maps stay; all buckets of this process are full."""
+        """Have other targets from now on, or none. Maps stay; all buckets of this process are full."""
         self.targets = targets
         self._gate = None if targets is None else Gate(targets, self._seed, self._quota(targets.burst_seconds))
         self._balancer = Balancer(targets or STUDY_2010, self._time_scale)
         self._last_round = self._last_turn = self._clock()
+        active = targets is not None
+        if active is not self.active:
+            self.active, self._rates = active, {}
+            for call in self.on_change:
+                call()
 
     # The map.
 
@@ -162,7 +172,7 @@ class LivePartitions:
         ]
 
     async def start(self) -> None:
-        """Get the maps of the store, before the first request.
+        """Get the maps of the store, before the first request that passes here.
 
         Raises:
             EngineError: the store cannot be reached. It is asked again later.

@@ -68,7 +68,7 @@ class SharedFields(TypedDict):
     random: Random
     limits: QueryLimits
     meter: Meter | None
-    gate: LivePartitions | None
+    live: LivePartitions | None
     faults: FaultSource
 
 
@@ -110,8 +110,8 @@ class ServiceDependencies:
     begin_large: BeginLarge = begin_at_once
     meter: Meter | None = None
     """Counts the traffic of resources; None: it is not counted."""
-    gate: LivePartitions | None = None
-    """Decides about requests as the cloud does; None: all of them pass."""
+    live: LivePartitions | None = None
+    """Decides about requests as the cloud does, while it is active; None: all of them pass."""
     faults: FaultSource = NO_FAULTS
     """Tells what requests suffer from."""
     cache_ttl_seconds: float | None = None
@@ -150,7 +150,7 @@ class ServiceDependencies:
             random=self.random,
             limits=self.limits,
             meter=self.meter,
-            gate=self.gate,
+            live=self.live,
             faults=self.faults,
         )
 

@@ -1,6 +1,6 @@
 """Operations behind the gate of partitions, and what a request owes it once it has its response.
 
-A server with a gate has no plans in a cache, and so no templates: each request is compiled, and passes here.
+While the gate is active, cached plans and templates rest: each request is compiled, and passes here.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -73,7 +73,6 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._begin_large = dependencies.begin_large
         self._common = CommonFields(definition.server)
         self._note_rejection = dependencies.note_rejection
-        self._gate = context.gate
         self._faults = context.faults
         self._injection = FaultInjection(context.faults, definition.name)
         routes = definition.routes
@@ -114,7 +113,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
 
     def respond(self, request: Request) -> EventualResponse:
         """See `Service`."""
-        if self._gate is not None or self._faults.active:
+        if self._context.gate is not None or self._faults.active:
             return self._compile_and_run(request, None)
         now = self._context.clock()
         cut = self.plans.cut(request)
@@ -210,8 +209,9 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
                     request.repeat = RepeatedPlan(self._templates, plan)
         except _FAILURES as failure:
             response = self._failed(request, parameters, version, failure)
-        if self._gate is not None:
-            settle(self._gate, request, response)
+        gate = self._context.gate
+        if gate is not None:
+            settle(gate, request, response)
         self._finish(request, version, response, rules, self._context.clock())
         if record.fault is not None:
             mark(record.fault, response)
@@ -254,8 +254,9 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         call, route = await self._admit(request, grant)
         eventual = self._operation(route, call).respond(request, route.keys_of(call))
         response = eventual if isinstance(eventual, Response) else await eventual
-        if self._gate is not None:
-            settle(self._gate, request, response)
+        gate = self._context.gate
+        if gate is not None:
+            settle(gate, request, response)
         return response
 
     async def _admit(self, request: Request, grant: Grant | None) -> tuple[CallT, Route[CallT]]:
@@ -305,9 +306,10 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         Raises:
             ServiceError: see `Route.prepare`.
         """
-        if self._gate is None or route.charges:
+        gate = self._context.gate
+        if gate is None or route.charges:
             return prepared(route, call)
-        return GatedOperation(self._gate, route, call)
+        return GatedOperation(gate, route, call)
 
     async def _run(self, request: Request, plan: Plan, keys: Keys) -> Response:
         """Run a plan whose request has its body. Raises as the operation."""

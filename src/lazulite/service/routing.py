@@ -80,10 +80,16 @@ class ServiceContext:
     limits: QueryLimits
     meter: Meter | None = None
     """Counts the traffic of resources; None: it is not counted."""
-    gate: LivePartitions | None = None
-    """Decides about requests as the cloud does; None: all of them pass."""
+    live: LivePartitions | None = None
+    """The gate while it is active; None: never."""
     faults: FaultSource = NO_FAULTS
     """Tells what requests suffer from."""
+
+    @property
+    def gate(self) -> LivePartitions | None:
+        """What decides about requests as the cloud does; None: all of them pass now."""
+        live = self.live
+        return live if live is not None and live.active else None
 
     def time(self) -> str:
         """Return the time now as errors carry it."""

@@ -22,7 +22,7 @@ from lazulite.settings.addresses import BLOB, SERVICES, TABLE, WEB, ServiceAddre
 from lazulite.settings.bearer import BearerSettings, bearer_settings_from
 from lazulite.settings.database import database_settings_from
 from lazulite.settings.extras import require_extra
-from lazulite.settings.partitions import PartitionSettings, partition_settings_from
+from lazulite.settings.partitions import NO_TARGETS, PartitionSettings, partition_settings_from
 from lazulite.settings.tracing import trace_exporters_from
 
 ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
@@ -77,8 +77,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     meter: bool = False
     """Whether the traffic of resources is counted."""
-    partitions: PartitionSettings | None = None
-    """Range partitions and scalability targets; None: there are none."""
+    partitions: PartitionSettings = NO_TARGETS
+    """Range partitions and scalability targets."""
     analytics_seconds: float = 60.0
     """The time between two blobs of Storage Analytics' logs."""
     faults: str | None = None
@@ -155,7 +155,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         debug_file=args.debug,
         page_seconds=args.page_seconds,
         limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
-        meter=args.meter or partitions is not None,
+        meter=args.meter or args.targets is not None,
         partitions=partitions,
         analytics_seconds=args.analytics_seconds,
         faults=args.faults,

@@ -1,7 +1,7 @@
 """The settings of range partitions and scalability targets."""
 
 from argparse import Namespace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lazulite.partitions.targets import OFF, Targets, targets_from
 
@@ -15,6 +15,10 @@ class PartitionSettings(NamedTuple):
     """Divides the times of the balancer."""
 
 
+NO_TARGETS: Final = PartitionSettings(None)
+"""Of a server that is started without targets."""
+
+
 def partition_settings(text: str, time_scale: float = 1) -> PartitionSettings:
     """Return the settings for the name or the file of targets; `OFF` is none of them.
 
@@ -24,8 +28,8 @@ def partition_settings(text: str, time_scale: float = 1) -> PartitionSettings:
     return PartitionSettings(None if text == OFF else targets_from(text), time_scale)
 
 
-def partition_settings_from(args: Namespace) -> PartitionSettings | None:
-    """Return the settings of `lazulite serve`; None without targets.
+def partition_settings_from(args: Namespace) -> PartitionSettings:
+    """Return the settings of `lazulite serve`.
 
     Raises:
         ValueError: the targets cannot be read, or there is a time scale without targets.
@@ -33,5 +37,5 @@ def partition_settings_from(args: Namespace) -> PartitionSettings | None:
     if args.targets is None:
         if args.time_scale is not None:
             raise ValueError("--time-scale needs --targets")
-        return None
+        return NO_TARGETS
     return partition_settings(args.targets, args.time_scale or 1)

@@ -37,7 +37,7 @@ from lazulite.server.lifecycle import run
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import BLOB, DEFAULT_HOST, QUEUE, TABLE
 from lazulite.settings.config import Settings
-from lazulite.settings.partitions import partition_settings
+from lazulite.settings.partitions import NO_TARGETS, partition_settings
 from lazulite.testing.faults import Faults
 
 Step = Literal["before_write", "before_sync", "after_sync"]
@@ -242,7 +242,7 @@ def server(
         limits=_LIMITS,
         analytics_seconds=_ANALYTICS_SECONDS,
         meter=meter or targets is not None,
-        partitions=None if targets is None else partition_settings(targets, time_scale),
+        partitions=NO_TARGETS if targets is None else partition_settings(targets, time_scale),
     )
     started: Future[tuple[Storage, Callable[[], None]]] = Future()
     ticks = system_clock if clock is None else _ticks_of(clock)
