@@ -62,7 +62,7 @@ def test_no_value_of_a_header_breaks_a_line(agent: str, referrer: str, id_: str,
     shown = [found.user_agent, found.referrer, found.client_request_id, found.request_md5]
     for text, seen in zip(without_nul, shown, strict=True):
         assert seen == text or "REDACTED" in seen
-    assert found.conditions == f"If-Match={condition}".replace("\0", "&#0;")
+    assert found.conditions == f"If-Match={condition}".replace("\0", "&#0;") or "REDACTED" in found.conditions
 
 
 @given(TEXTS, TEXTS)
@@ -112,7 +112,8 @@ def test_signatures_are_masked_in_each_spelling_and_field(query: str) -> None:
     assert "SECRET" not in masked(query)
     url = f"https://x/box/a?{query}"
     headers = {"host": "127.0.0.1:1", "referer": url, "x-ms-copy-source": url, "user-agent": url}
-    headers |= {"x-ms-client-request-id": url, "authorization": "SharedKey acct:SECRET"}
+    headers |= {"x-ms-client-request-id": url, "authorization": "SharedKey acct:SECRET", "if-match": url}
+    headers |= {"if-modified-since": "SharedKey acct:SECRET", "content-md5": url}
     (found,) = read(answered(request_of("blob", "CopyBlob", "PUT", "/acct/box/b", query, headers), Response(202)))
     lines = lines_of(found, "1.0")
     assert "SECRET" not in "\n".join(lines)

@@ -316,7 +316,7 @@ def _client(address: str) -> str:
 
 
 def _md5(headers: Mapping[str, str]) -> str:
-    return quoted((headers.get("content-md5") or headers.get("x-ms-content-md5", ""))[:TEXT_CHARACTERS_MAX])
+    return _text((headers.get("content-md5") or headers.get("x-ms-content-md5", ""))[:TEXT_CHARACTERS_MAX])
 
 
 def _content_length(request: LoggedRequest) -> str:
@@ -332,7 +332,7 @@ def _conditions(headers: Mapping[str, str]) -> str:
         for field, name in _CONDITIONS
         if field in headers
     ]
-    return quoted(";".join(found))
+    return _text(";".join(found))
 
 
 def _texts(headers: Mapping[str, str]) -> str:
