@@ -1,6 +1,8 @@
 """`lazulite index`: by a running server, with workers and without, by a command alone, and on a database."""
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,17 @@ import pytest
 from azure.data.tables import TableClient, TableServiceClient
 
 from lazulite.app import indexes
-from lazulite.app.commands import INDEX_BUILD, INDEX_LIST, IndexArguments, TableArguments
+from lazulite.app.commands import (
+    INDEX_BUILD,
+    INDEX_CREATE,
+    INDEX_DROP,
+    INDEX_LIST,
+    IndexArguments,
+    IndexDeclaration,
+    TableArguments,
+)
 from lazulite.control.command import ControlError
+from lazulite.table.indexes.build import BuildProgress, IndexBuilder
 from lazulite.testing import server as storage_server
 
 from .test_serve import lazulite, rejected, serving
@@ -152,6 +163,37 @@ def test_the_control_channel_tells_what_is_wrong() -> None:
         fill(storage.connection_string)
         with pytest.raises(ControlError, match="no index x"):
             list(storage.control.stream(INDEX_BUILD, IndexArguments("Orders", "x")))
+        with pytest.raises(ControlError, match="has no table"):
+            list(storage.control.stream(INDEX_LIST, TableArguments("Orders\ud800")))
+
+
+def test_a_client_is_told_when_its_build_is_ended_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def filled(*_: object) -> AsyncGenerator[BuildProgress, None]:
+        yield BuildProgress(1)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(IndexBuilder, "_filled", filled)
+    with storage_server() as storage:
+        fill(storage.connection_string)
+        creating = storage.control.stream(INDEX_CREATE, IndexDeclaration("Orders", "c", "City"))
+        next(creating)
+        list(storage.control.stream(INDEX_DROP, IndexArguments("Orders", "c")))
+        with pytest.raises(ControlError, match="another command has ended"):
+            list(creating)
+
+
+def test_a_client_is_told_when_the_table_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def filled(
+        builder: IndexBuilder, account: str, table: str, *_: object
+    ) -> AsyncGenerator[BuildProgress, None]:
+        await builder._catalog.delete(account, table)
+        yield BuildProgress(1)
+
+    monkeypatch.setattr(IndexBuilder, "_filled", filled)
+    with storage_server() as storage:
+        fill(storage.connection_string)
+        with pytest.raises(ControlError, match="does not exist"):
+            list(storage.control.stream(INDEX_CREATE, IndexDeclaration("Orders", "c", "City")))
 
 
 def test_a_scope_is_one_of_two() -> None:

@@ -4,8 +4,8 @@ A build goes on without a client that follows it. The next process continues the
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
 from lazulite.app.account_data import Invalidated
@@ -77,7 +77,12 @@ class _Build:
         self._news = asyncio.Event()
 
     async def follow(self) -> AsyncGenerator[int, None]:
-        """Yield how many rows were gone through, as that grows, until the build ends. Raises what ended it."""
+        """Yield how many rows were gone through, as that grows, until the build ends.
+
+        Raises:
+            DeclarationError: the build was ended.
+            Exception: whatever else ended it.
+        """
         shown = -1
         while not self._ended:
             news = self._news
@@ -87,7 +92,10 @@ class _Build:
             await news.wait()
         if self.progress.rows > shown:
             yield self.progress.rows
-        await self.task
+        await asyncio.wait([self.task])
+        if self.task.cancelled():
+            raise DeclarationError("another command has ended the build, or the server stops")
+        self.task.result()
 
 
 class IndexCommands:
@@ -207,11 +215,9 @@ class IndexCommands:
         return build
 
     async def _follow(self, account: str, table: str, name: str) -> AsyncGenerator[Json, None]:
-        try:
+        with _telling():
             async for rows in self._begin(account, table, name).follow():
                 yield {"rows": rows}
-        except DeclarationError as error:
-            raise ControlError("bad-index", str(error)) from None
 
     async def _end(self, account: str, table: str, name: str) -> None:
         build = self._builds.pop((account, table.lower(), name), None)
@@ -229,7 +235,16 @@ class IndexCommands:
 
 
 async def _told(work: Coroutine[None, None, T]) -> T:
-    try:
+    with _telling():
         return await work
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Have clients told why an index cannot be declared, built or dropped: its table may be deleted meanwhile."""
+    try:
+        yield
     except DeclarationError as error:
         raise ControlError("bad-index", str(error)) from None
+    except ServiceError as error:
+        raise ControlError("bad-index", error.message or error.code) from None

@@ -145,7 +145,7 @@ async def test_a_write_with_an_older_version_of_the_indexes_is_refused(orders: O
     catalog = Catalog(orders.engine)
     before = await catalog.read(ACCOUNT, TABLE)
     assert before is not None
-    await orders.builder.create(ACCOUNT, TABLE, "by_city", ["City"], Scope.TABLE)
+    await orders.declare("by_city", "City")
     late = EntityWrite(INSERT, "a", "late", None, '"PartitionKey":"a","RowKey":"late"', ',"City":"x"')
     with pytest.raises(EngineUnavailableError, match="try again"):
         await orders.engine.commit(before.space, "a", apply_one(late))

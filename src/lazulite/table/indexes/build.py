@@ -66,7 +66,7 @@ class IndexBuilder:
         return (await self._table(account, table)).indexes.declared
 
     async def create(self, account: str, table: str, name: str, on: Sequence[str], scope: Scope) -> Index:
-        """Declare an index. It is to be built.
+        """Declare an index. It is to be built, which waits until every process knows of it.
 
         Raises:
             DeclarationError: it is not allowed, or there is no such table.
@@ -79,7 +79,6 @@ class IndexBuilder:
             changed = await self._catalog.declare_index(account, table, name, on, scope)
         index = _found(changed, name)
         await self._note(account, table, index, BuildProgress())
-        await self._settle(changed.space, changed.indexes.version)
         return index
 
     async def build(self, account: str, table: str, name: str) -> AsyncGenerator[BuildProgress, None]:
@@ -141,9 +140,9 @@ class IndexBuilder:
         return self._invalidated(TABLES, [(account, row_of(table))])
 
     async def _table(self, account: str, name: str) -> Table:
-        table = await self._catalog.read(account, name)
+        table = await self._catalog.read(account, name) if name.isascii() else None
         if table is None:
-            raise DeclarationError(f"account {account} has no table {name}")
+            raise DeclarationError(f"account {account} has no table {name[:64]}")
         return table
 
     async def _filled(

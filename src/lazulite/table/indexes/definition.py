@@ -1,7 +1,7 @@
 """What an index is declared as: its name, its properties, its scope, and how far it is built.
 
-An index is *write-only* first: writes keep its entries. Once every process knows of it, it is *building*: the entries
-of the rows before it are added. Once it has them all, it is *ready*, and queries use it.
+An index is *write-only* first: writes keep its entries. Then it is *building*: once every process knows of it, the
+entries of the rows before it are added. Once it has them all, it is *ready*, and queries use it.
 """
 
 import re
