@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.engine.commit import changing
+from lazulite.engine.commit import Commit, CompanionWrite, Decision, changing
 from lazulite.engine.contract import (
     UNKNOWN,
     DataDirectoryInUseError,
@@ -493,4 +493,27 @@ async def test_a_store_in_memory_keeps_its_rows_over_a_failed_write() -> None:
     failpoints.armed.clear()
     await writable_again(engine)
     assert [await engine.get(1, "p", row) for row in ("r", "s")] == [b"kept", None]
+    await engine.close()
+
+
+async def test_companions_that_are_not_durable_are_seen_by_no_snapshot(tmp_path: Path) -> None:
+    failpoints, reached, goes_on = Failpoints(), threading.Event(), threading.Event()
+    engine = RocksEngine.open(tmp_path, system_clock, failpoints=failpoints)
+
+    def writing(value: bytes | None) -> Commit[None]:
+        return Commit(["r"], lambda *_: Decision({"r": value}, None, [CompanionWrite(2, ("p", "e"), value)]))
+
+    def wait() -> None:
+        reached.set()
+        goes_on.wait()
+
+    await engine.commit(1, "p", writing(b"old"))
+    failpoints.armed["before_sync"] = wait
+    deleting = asyncio.create_task(engine.commit(1, "p", writing(None)))
+    await asyncio.to_thread(reached.wait)
+    async with engine.snapshot() as snapshot:
+        assert await snapshot.values(1, [("p", "r")]) == [b"old"]
+        assert await snapshot.values(2, [("p", "e")]) == [b"old"]
+    goes_on.set()
+    await deleting
     await engine.close()
