@@ -119,6 +119,22 @@ def test_copy_to_a_database_and_back_is_lossless(dsn: str, found: Contents, brea
     asyncio.run(check())
 
 
+async def test_a_copy_of_a_store_with_a_raised_format_has_one_too(dsn: str) -> None:
+    clock = MonotonicClock(lambda: NOW)
+    for raised in (False, True):
+        async with memory() as first, database(emptied(dsn), clock) as between, memory(clock) as last:
+            if raised:
+                await first.raise_format()
+            source, target, back = (
+                Endpoint(name, engine, MemoryAccounts(), ContentMemory())
+                for name, engine in (("first", first), ("database", between), ("last", last))
+            )
+            await (await copy_all(source, target, clock)).end()
+            await (await copy_all(target, back, clock)).end()
+            assert await between.has_raised_format() is raised
+            assert await last.has_raised_format() is raised
+
+
 async def test_new_timestamps_of_a_database_exceed_copied_ones(dsn: str) -> None:
     clock = MonotonicClock(lambda: NOW)
     catalog = {TABLES: {("one", "t"): Table("t", SPACE).to_bytes()}}

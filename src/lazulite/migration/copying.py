@@ -3,6 +3,7 @@
 Invariants:
 
 - No row is written before the journal records that a copy is in progress.
+- The target's format is that of stores with indexes, if the source's is, before it has a table.
 - A row that is copied twice is unchanged.
 - The contents to which the rows of a part refer are copied before its rows.
 - The target's commit timestamps are above the Timestamp of every entity in it.
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from lazulite.engine.commit import ABSENT, Commit, Decision, Values
 from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.store_format import copy_format
 from lazulite.migration.contents import copy_contents
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.in_flight import CommitWindow
@@ -137,6 +139,7 @@ async def copy(
         raise MigrationError(f"{source.name} is itself an unfinished copy")
     parts = await parts_of(source.engine, spaces)
     journal = await _journal(source, target, spaces)
+    await copy_format(source.engine, target.engine)
     accounts = await source.accounts.load()
     if accounts != await target.accounts.load():
         await target.accounts.edit(lambda _: accounts)

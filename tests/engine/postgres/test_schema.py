@@ -35,7 +35,9 @@ async def test_a_process_that_meets_another_one_in_any_step_is_not_the_first(
         await connection.close()
 
 
-@pytest.mark.parametrize(("version", "word"), [(schema.FORMAT + 1, "newer"), (schema.FORMAT - 1, "lazulite upgrade")])
+@pytest.mark.parametrize(
+    ("version", "word"), [(schema.WITH_INDEXES + 1, "newer"), (schema.FORMAT - 1, "lazulite upgrade")]
+)
 async def test_tables_of_another_version_are_rejected(open_engine: Open, version: int, word: str) -> None:
     await open_engine().start()
     execute("UPDATE lazulite.store SET value = $1 WHERE name = 'format'", str(version))
@@ -57,6 +59,7 @@ async def test_an_upgrade_goes_step_by_step(
     await open_engine().start()
     assert await schema.upgrade(settings) == (schema.FORMAT, schema.FORMAT)
     monkeypatch.setattr(schema, "FORMAT", schema.FORMAT + 2)
+    monkeypatch.setattr(schema, "WITH_INDEXES", schema.FORMAT)
     steps = {schema.FORMAT - 2: "CREATE TABLE lazulite.one (a int)", schema.FORMAT - 1: "DROP TABLE lazulite.one"}
     monkeypatch.setattr(schema, "_UPGRADES", steps)
     with pytest.raises(StoreUnusableError, match="lazulite upgrade"):
@@ -64,8 +67,34 @@ async def test_an_upgrade_goes_step_by_step(
     assert await schema.upgrade(settings) == (schema.FORMAT - 2, schema.FORMAT)
     await open_engine().start()
     monkeypatch.undo()
+    execute("UPDATE lazulite.store SET value = $1 WHERE name = 'format'", str(schema.WITH_INDEXES + 1))
     with pytest.raises(StoreUnusableError, match="newer"):
         await schema.upgrade(settings)
+
+
+async def test_indexes_raise_the_format_and_older_programs_reject_it(
+    open_engine: Open, settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    await engine.start()
+    assert not await engine.has_raised_format()
+    for _ in range(2):
+        await engine.raise_format()
+        assert await engine.has_raised_format()
+        assert execute("SELECT value FROM lazulite.store WHERE name = 'format'") == [("2",)]
+    await open_engine().start()
+    assert await schema.upgrade(settings) == (schema.WITH_INDEXES, schema.WITH_INDEXES)
+    monkeypatch.setattr(schema, "WITH_INDEXES", schema.FORMAT)
+    with pytest.raises(StoreUnusableError, match=r"of format 2, newer than this program knows \(1\)"):
+        await open_engine().start()
+
+
+async def test_a_newer_format_is_not_lowered(open_engine: Open) -> None:
+    engine = open_engine()
+    await engine.start()
+    execute("UPDATE lazulite.store SET value = '7' WHERE name = 'format'")
+    await engine.raise_format()
+    assert execute("SELECT value FROM lazulite.store WHERE name = 'format'") == [("7",)]
 
 
 async def test_a_database_that_is_not_there_says_so_without_the_password() -> None:

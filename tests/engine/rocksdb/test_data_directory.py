@@ -21,7 +21,7 @@ from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.inspection import inspect
 from lazulite.engine.rocksdb.options import MIB, RocksSettings
-from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, WITH_INDEXES
 from lazulite.protocol.clock import system_clock
 
 
@@ -77,7 +77,7 @@ def rejection(path: Path) -> str:
 def test_a_newer_format_is_rejected(tmp_path: Path) -> None:
     make_store(tmp_path)
     database = raw(tmp_path)
-    database.put(FORMAT_KEY, b"%d" % (UNFINISHED + 1))
+    database.put(FORMAT_KEY, b"%d" % (WITH_INDEXES + 1))
     database.close()
     assert "newer" in rejection(tmp_path)
     assert "newer" in rejection(tmp_path)  # The rejection let go of the lock.

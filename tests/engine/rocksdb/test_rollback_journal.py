@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
 from lazulite.engine.commit import changing
-from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDroppedError
+from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDroppedError, StoreUnusableError
 from lazulite.engine.rocksdb import rollback_journal
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.database import TIMESTAMP_KEY
@@ -19,7 +19,7 @@ from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import CommitGroup
 from lazulite.engine.rocksdb.inspection import inspect
 from lazulite.engine.rocksdb.options import RocksSettings
-from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, batches
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, WITH_INDEXES, batches
 from lazulite.protocol.clock import system_clock
 
 from .failing import Failpoints, writable_again
@@ -226,12 +226,79 @@ async def test_versions_without_a_journal_reject_an_unfinished_group_only(
 
     failpoints.armed["after_sync"] = Counted(keep)
     await engine.commit(1, "p", changing(ROWS, change))
-    formats = []
-    for store in stores:
-        database = Rdict(str(store), Options(raw_mode=True))
-        formats.append(database.get(FORMAT_KEY))
-        database.close()
-    assert formats == [b"%d" % UNFINISHED] * (BATCHES - 1) + [b"%d" % FORMAT]
+    assert [format_of(store) for store in stores] == [UNFINISHED] * (BATCHES - 1) + [FORMAT]
+    assert await rows_at(stores[0]) == OLD
+    assert format_of(stores[0]) == FORMAT
+
+
+def format_of(store: Path) -> int:
+    database = Rdict(str(store), Options(raw_mode=True))
+    found = database.get(FORMAT_KEY)
+    database.close()
+    assert isinstance(found, bytes)
+    return int(found)
+
+
+async def test_an_unfinished_group_leaves_a_raised_format(
+    engine: RocksEngine, failpoints: Failpoints, tmp_path: Path
+) -> None:
+    """Also that of the group which raises it."""
+    stores: list[Path] = []
+
+    def keep(number: int) -> None:
+        stores.append(tmp_path / f"{len(stores)}")
+        shutil.copytree(tmp_path / "store", stores[-1])
+
+    failpoints.armed["after_sync"] = Counted(keep)
+    raised = asyncio.create_task(engine.raise_format())
+    await asyncio.gather(raised, engine.commit(1, "p", changing(ROWS, change)))
+    assert len(stores) >= BATCHES
+    first = len(stores)
+    await engine.commit(1, "p", changing(ROWS, lambda *_: {row: OLD.get(row) for row in ROWS}))
+    assert len(stores) > first + 3
+    assert [format_of(store) for store in stores] == [WITH_INDEXES] * len(stores)
+    for store, unfinished in ((stores[0], OLD), (stores[first], NEW)):
+        with inspect(store) as inspection:
+            assert len(dict(inspection.rows())) == len(unfinished)
+        reopened = RocksEngine.open(store, system_clock, SMALL)
+        assert await reopened.has_raised_format()
+        assert await rows_of(reopened) == unfinished
+        await reopened.commit(1, "p", changing(ROWS, change))
+        await reopened.close()
+        assert format_of(store) == WITH_INDEXES
+
+
+async def test_a_format_is_raised_durably_or_not(engine: RocksEngine, failpoints: Failpoints, tmp_path: Path) -> None:
+    assert not await engine.has_raised_format()
+
+    def fail(call: int) -> None:
+        if call == 1:
+            raise Exception("IO error: no more")
+
+    failpoints.armed["before_write"] = Counted(fail)
+    with pytest.raises(EngineUnavailableError):
+        await engine.raise_format()
+    await writable_again(engine)
+    assert not await engine.has_raised_format()
+    await engine.commit(1, "p", changing(ROWS, change))
+    failpoints.armed.clear()
+    shutil.copytree(tmp_path / "store", tmp_path / "before")
+    assert format_of(tmp_path / "before") == FORMAT
+    await engine.raise_format()
+    shutil.copytree(tmp_path / "store", tmp_path / "killed")
+    assert format_of(tmp_path / "killed") == WITH_INDEXES
+
+
+async def test_versions_without_indexes_reject_a_raised_format(
+    engine: RocksEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.raise_format()
+    await engine.close()
+    monkeypatch.setattr("lazulite.engine.rocksdb.data_directory.WITH_INDEXES", FORMAT)
+    with pytest.raises(StoreUnusableError, match=r"format 3, newer than the 1 of this .*; use a newer version"):
+        DataDirectory(tmp_path / "store", SMALL).open()
+    monkeypatch.undo()
+    assert len(await rows_at(tmp_path / "store")) == len(OLD)
 
 
 async def test_no_write_is_larger_than_the_bound(engine: RocksEngine, monkeypatch: pytest.MonkeyPatch) -> None:

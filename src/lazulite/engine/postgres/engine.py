@@ -262,6 +262,22 @@ class PostgresEngine:
             components = self._components or await self._ensure_started()
             await components.drops.drop(space)
 
+    async def raise_format(self) -> None:
+        """See `StoredFormat.raise_format`."""
+        with self._track_call():
+            await self._ensure_started()
+            with database_errors():
+                async with self._pool.connection() as connection:
+                    await schema.raise_format(connection)
+
+    async def has_raised_format(self) -> bool:
+        """See `StoredFormat.has_raised_format`."""
+        with self._track_call():
+            await self._ensure_started()
+            with database_errors():
+                async with self._pool.connection() as connection:
+                    return await schema.has_raised_format(connection)
+
     async def check_writable(self) -> None:
         """Make one durable write, see `Engine.check_writable`."""
         with self._track_call():

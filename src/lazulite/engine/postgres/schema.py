@@ -28,7 +28,10 @@ from lazulite.engine.postgres.errors import ALREADY_MADE, database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
 FORMAT = 1
-"""The version that this program writes and reads."""
+"""The version of new tables."""
+WITH_INDEXES = 2
+"""The version of tables in which an index is, or was, declared; in all else that of `FORMAT`. Older programs would not
+keep its entries, so they must reject it. This program rejects greater ones."""
 
 _TABLES = """
 CREATE SCHEMA lazulite;
@@ -141,9 +144,9 @@ async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
                 "the database has no tables yet, and only the coordinator of Citus can make them; start there first"
             )
         found = await _create_tables(connection, kind)
-    if found > FORMAT:
+    if found > WITH_INDEXES:
         raise StoreUnusableError(
-            f"the tables in the database are of format {found}, newer than this program knows ({FORMAT});"
+            f"the tables in the database are of format {found}, newer than this program knows ({WITH_INDEXES});"
             " install the version of Lazulite that made them, or a later one"
         )
     if found < FORMAT:
@@ -152,6 +155,17 @@ async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
             " program serves from them, run lazulite upgrade --engine with the same database"
         )
     await add_content_tables(connection, citus=kind.citus, tuned=kind.has_postgres_settings)
+
+
+async def raise_format(connection: Connection) -> None:
+    """Raise the format of the tables to `WITH_INDEXES`, unless it is."""
+    if not await has_raised_format(connection):
+        await _write_format(connection, WITH_INDEXES)
+
+
+async def has_raised_format(connection: Connection) -> bool:
+    """Return whether the format of the tables is at least `WITH_INDEXES`."""
+    return (await _read_format(connection) or 0) >= WITH_INDEXES
 
 
 async def has_tables(settings: PostgresSettings) -> bool:
@@ -187,14 +201,14 @@ async def upgrade(
             found = await _read_format(connection)
             if found is None:
                 raise StoreUnusableError("there are no tables of Lazulite in this database")
-            if found > FORMAT:
+            if found > WITH_INDEXES:
                 await open_schema(connection, await detect_database_kind(connection))
             for version in range(found, FORMAT):
                 begin(version - found, FORMAT - found)
                 async with connection.transaction():
                     await connection.execute(_UPGRADES[version])
                     await _write_format(connection, version + 1)
-            return found, FORMAT
+            return found, max(found, FORMAT)
         finally:
             await connection.close()
 

@@ -24,7 +24,7 @@ from lazulite.engine.durable_files import make_private
 from lazulite.engine.rocksdb.group_commit import STORE_ERRORS
 from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options, synced_write_options
 from lazulite.engine.rocksdb.recovery import DurableSequenceMarker, recovery_mode
-from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, roll_back
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, WITH_INDEXES, roll_back
 
 _PROBE = "lazulite.probe"
 _UNFINISHED = re.compile(
@@ -142,9 +142,9 @@ class DataDirectory:
                 database.put(FORMAT_KEY, b"%d" % FORMAT, synced_write_options(self.durable))
         elif not stored.isdigit():
             raise StoreUnusableError(f"{self.name} is damaged: its format is unreadable; restore it from a backup")
-        elif int(stored) > UNFINISHED:
+        elif int(stored) > WITH_INDEXES:
             raise StoreUnusableError(
-                f"{self.name} has format {int(stored)}, newer than the {FORMAT} of this version of Lazulite; "
+                f"{self.name} has format {int(stored)}, newer than the {WITH_INDEXES} of this version of Lazulite; "
                 "use a newer version"
             )
 

@@ -33,7 +33,7 @@ from lazulite.engine.rocksdb.group_commit import (
     unavailable,
 )
 from lazulite.engine.rocksdb.options import RocksSettings, write_options
-from lazulite.engine.rocksdb.rollback_journal import Batch, batches
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, WITH_INDEXES, Batch, batches
 
 T = TypeVar("T")
 
@@ -108,6 +108,7 @@ class OpenDatabase:
         "database",
         "group_commit",
         "newest_timestamp",
+        "stored_format",
     )
 
     def __init__(
@@ -142,6 +143,8 @@ class OpenDatabase:
             self.group_commit = GroupCommit(observed.write, observed.sync, worker)
         self.newest_timestamp = 0
         """The greatest commit timestamp so far, in ticks."""
+        self.stored_format = FORMAT
+        """The store's format between two groups."""
         self._to_disk = to_disk
         self._worker = worker
         self._note_durable = note_durable
@@ -242,6 +245,16 @@ class OpenDatabase:
         """Return the greatest commit timestamp in the database, in ticks; 0 in a new one."""
         return int.from_bytes(self.get(TIMESTAMP_KEY) or b"", "big")
 
+    def raise_format(self) -> asyncio.Future[None]:
+        """Raise the store's format to `WITH_INDEXES`, and return a future of the moment when that is durable.
+
+        What the key was before is noted as the new value too: a group that is rolled back leaves the format raised.
+        """
+        self.stored_format = WITH_INDEXES
+        value = b"%d" % WITH_INDEXES
+        self.group_commit.join([(FORMAT_KEY, value, value)])
+        return self.group_commit.until_all_durable()
+
     def statistics(self) -> dict[str, int]:
         """Return the values of `STATISTICS`, and `writable`: 0 after a failure, else 1."""
         database = self.database
@@ -278,7 +291,7 @@ class OpenDatabase:
         """
         newest = (TIMESTAMP_KEY, self.newest_timestamp.to_bytes(8, "big"))
         written = False
-        for batch in batches(group, newest, self._settings.write_bytes_max):
+        for batch in batches(group, newest, self._settings.write_bytes_max, self.stored_format):
             if written:
                 await self._worker.run(self._sync)
             try:

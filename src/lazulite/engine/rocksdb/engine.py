@@ -62,6 +62,7 @@ from lazulite.engine.rocksdb.group_commit import (
     changes_by_key,
 )
 from lazulite.engine.rocksdb.options import RocksSettings, compact_options
+from lazulite.engine.rocksdb.rollback_journal import WITH_INDEXES, read_format
 from lazulite.engine.rocksdb.scan import Cursor, RowSlice, sorted_rows
 from lazulite.engine.rocksdb.snapshot import StoreSnapshot
 from lazulite.engine.thread_pool import ThreadPool
@@ -422,6 +423,14 @@ class RocksEngine:
         group_commit.resolve(waiter)
         return Written(first, declined)
 
+    async def raise_format(self) -> None:
+        """See `StoredFormat.raise_format`."""
+        await self._lifecycle.writable().raise_format()
+
+    async def has_raised_format(self) -> bool:
+        """See `StoredFormat.has_raised_format`."""
+        return self._lifecycle.opened().stored_format >= WITH_INDEXES
+
     async def wait_for_room(self) -> None:
         """Return when the open commit group accepts writes.
 
@@ -491,6 +500,7 @@ class RocksEngine:
             self._flush_observer,
         )
         adopted.newest_timestamp = adopted.stored_timestamp()
+        adopted.stored_format = read_format(database)
         if self._change_log is not None:
             adopted.log_changes(self._change_log)
         adopted.group_commit.on_rejected_drops = self._dropped.difference_update

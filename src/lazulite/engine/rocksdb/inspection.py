@@ -22,7 +22,7 @@ from lazulite.engine.rocksdb.database import TIMESTAMP_KEY
 from lazulite.engine.rocksdb.group_commit import STORE_ERRORS
 from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options
 from lazulite.engine.rocksdb.recovery import recovery_mode
-from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, journal
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, WITH_INDEXES, journal
 from lazulite.engine.rocksdb.scan import Runs, replaced, sorted_rows
 
 _READAHEAD_BYTES = 2 * MIB
@@ -109,8 +109,10 @@ def inspect(path: Path) -> Iterator[Inspection]:
 def _check_format(path: Path, database: Rdict) -> None:
     with STORE_ERRORS:
         stored = database.get(FORMAT_KEY)
-    if stored not in (b"%d" % FORMAT, b"%d" % UNFINISHED):
-        raise StoreUnusableError(f"{path} is damaged, or of another version of Lazulite: its format is not {FORMAT}")
+    if stored not in (b"%d" % FORMAT, b"%d" % UNFINISHED, b"%d" % WITH_INDEXES):
+        raise StoreUnusableError(
+            f"{path} is damaged, or of another version of Lazulite: its format is not {FORMAT} to {WITH_INDEXES}"
+        )
 
 
 @contextmanager

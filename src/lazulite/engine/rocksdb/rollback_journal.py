@@ -3,14 +3,15 @@
 A write keeps the interpreter's lock, so that the event loop waits: some 2 ms for each MiB. A large commit group is
 therefore written as several batches. Each is synced before the next one, as whole groups are (see `recovery`):
 
-    journal  the value that each key of the group had before, and the format `UNFINISHED`
+    journal  the value that each key of the group had before, and the format `UNFINISHED` if the store's is less
     rows     the group's changes
-    end      removes the journal, sets the format back, and completes the group
+    end      removes the journal, sets the store's format back, and completes the group
 
 A crash leaves a prefix of these batches. Without the last one the store holds the journal and a part of the group.
 `roll_back` then restores the values of the journal before the store is used. It may be interrupted and repeated.
 
 Versions without this module would take the part for the whole. The format `UNFINISHED` makes them reject the store.
+All versions that know `WITH_INDEXES` have this module, so a store of that format keeps it.
 
 A record of the journal is a sequence of entries: length of the key, key, length of the value plus 1, value. Lengths are
 4 bytes, big endian; a length of 0 means that there was no value.
@@ -25,9 +26,12 @@ from lazulite.engine.key_encoding import INDEX_START, LISTED_START, META_PREFIX,
 from lazulite.engine.rocksdb.group_commit import STORE_ERRORS, CommitGroup
 
 FORMAT = 1
-"""The format of the keys (see `key_encoding`) and of the store's metadata. A store of a greater one is rejected."""
+"""The format of a new store: of its keys (see `key_encoding`) and of its metadata."""
 UNFINISHED = 2
-"""The format of a store with a rollback journal, in all else the same. The format after `FORMAT` will be 3."""
+"""The format of a store with a rollback journal, in all else of `FORMAT`."""
+WITH_INDEXES = 3
+"""The format of a store that has, or had, a declared index. Older versions would not keep its entries, so they must
+reject it. A store of a greater format is rejected."""
 
 FORMAT_KEY = META_PREFIX + b"format"
 """The store's format, in decimal digits."""
@@ -71,13 +75,14 @@ class Batch(NamedTuple):
         return batch
 
 
-def batches(group: CommitGroup, last: Change, bytes_max: int) -> Iterator[Batch]:
+def batches(group: CommitGroup, last: Change, bytes_max: int, stored_format: int = FORMAT) -> Iterator[Batch]:
     """Yield the batches that write a commit group, each to be synced before the next.
 
     Args:
         group: the group. One batch is enough if its size is at most `bytes_max`.
         last: a change that completes the group.
         bytes_max: bound on the size of a batch. A single row may exceed it.
+        stored_format: of the store, once the group is whole.
     """
     if group.size_bytes <= bytes_max:
         yield Batch([*group.changes.items(), last], group.dropped)
@@ -86,10 +91,10 @@ def batches(group: CommitGroup, last: Change, bytes_max: int) -> Iterator[Batch]
     for part in _parts(group.undo.items(), bytes_max):
         key = _JOURNAL + len(records).to_bytes(_NUMBER_BYTES, "big")
         records.append((key, None))
-        yield Batch([(key, _encode(part)), (FORMAT_KEY, b"%d" % UNFINISHED)])
+        yield Batch([(key, _encode(part)), (FORMAT_KEY, b"%d" % max(stored_format, UNFINISHED))])
     for part in _parts(group.changes.items(), bytes_max):
         yield Batch(part)
-    yield Batch([*records, (FORMAT_KEY, b"%d" % FORMAT), last], group.dropped)
+    yield Batch([*records, (FORMAT_KEY, b"%d" % stored_format), last], group.dropped)
 
 
 def journal(database: Rdict) -> Iterator[Change]:
@@ -119,7 +124,14 @@ def roll_back(database: Rdict, options: WriteOptions, bytes_max: int) -> None:
         for part in _parts(_decode(record), bytes_max):
             _write(database, Batch(part), options)
     if records:
-        _write(database, Batch([*records, (FORMAT_KEY, b"%d" % FORMAT)]), options)
+        _write(database, Batch([*records, (FORMAT_KEY, b"%d" % read_format(database))]), options)
+
+
+def read_format(database: Rdict) -> int:
+    """Return the format that a database, which has one, has without a rollback journal."""
+    with STORE_ERRORS:
+        stored = int(cast("bytes", database.get(FORMAT_KEY)))
+    return FORMAT if stored == UNFINISHED else stored
 
 
 def _write(database: Rdict, batch: Batch, options: WriteOptions) -> None:

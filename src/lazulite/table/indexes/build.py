@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from lazulite.engine.commit import Commit, Decision, Values, put_rows
 from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.store_format import raise_format
 from lazulite.records.spaces import INDEX_BUILDS, TABLES, Space
 from lazulite.table.catalog import Catalog, Table, row_of
 from lazulite.table.indexes.definition import ACCOUNT_INDEXES_MAX, DeclarationError, Index, Scope, State
@@ -75,6 +76,7 @@ class IndexBuilder:
         others = [len(each.indexes.declared) async for each in self._catalog.list(account, "")]
         if sum(others) >= ACCOUNT_INDEXES_MAX:
             raise DeclarationError(f"account {account} has {ACCOUNT_INDEXES_MAX} indexes, which is the most")
+        await raise_format(self._engine)
         async with self._changing(account, table):
             changed = await self._catalog.declare_index(account, table, name, on, scope)
         index = _found(changed, name)
