@@ -25,7 +25,6 @@ from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.control.channel import Channel
 from lazulite.control.command import ControlError, Json
 from lazulite.engine.contract import Engine, EngineError
-from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.errors import ServiceError
@@ -51,6 +50,14 @@ def settle_of(engine: Engine, sleep: Callable[[float], Awaitable[None]] = asynci
             await sleep(DATABASE_SETTLE_SECONDS)
 
     return settle
+
+
+def _is_cluster(engine: Engine) -> bool:
+    if isinstance(engine, RocksEngine):
+        return False
+    from lazulite.engine.postgres.engine import PostgresEngine  # noqa: PLC0415 - it needs an extra
+
+    return isinstance(engine, PostgresEngine) and engine.is_cluster
 
 
 class _Build:
@@ -155,7 +162,7 @@ class IndexCommands:
         """Declare an index, and build it; yield how many rows were gone through, as that grows."""
         account = self._account(of.account)
         on = [of.on, of.and_on] if of.and_on else [of.on]
-        if of.scope == Scope.TABLE.value and isinstance(self._engine, PostgresEngine) and self._engine.is_cluster:
+        if of.scope == Scope.TABLE.value and _is_cluster(self._engine):
             raise ControlError(
                 "bad-index", "on Citus an index has the scope of a partition: a commit stays on one node"
             )
