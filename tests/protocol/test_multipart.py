@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lazulite.protocol import multipart
@@ -171,8 +171,16 @@ def batches(draw: st.DrawFn) -> bytes:
     return f"--batch_b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{text}--c--\r\n--batch_b--".encode()
 
 
+_PART = (
+    b"--c\r\nContent-Type: application/http\r\n\r\nPOST /T HTTP/1.1\r\nContent-ID: 1\r\nContent-ID: \r\n\r\n{}\r\n\r\n"
+)
+_TWICE = b"--batch_b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + 2 * _PART + b"--c--\r\n--batch_b--\r\n"
+"""A field comes twice, once with a value and once without."""
+
+
 @settings(max_examples=400)
 @given(batches())
+@example(_TWICE)
 def test_parts_with_forms_say_what_they_say_alone(body: bytes) -> None:
     def read() -> list[Reported] | str:
         try:
