@@ -196,7 +196,7 @@ PUT = CommitProcedure("put", dict, put_rows)
 SWAP = CommitProcedure(
     "swap",
     lambda argument: (dict(argument[0]), dict(argument[1]), list(map(tuple, argument[2]))),
-    lambda sent: compare_and_swap(sent[0], sent[1], [CompanionWrite(*each) for each in sent[2]]),
+    lambda sent: compare_and_swap(sent[0], sent[1], tuple([CompanionWrite(*each) for each in sent[2]])),
 )
 COMMIT_PROCEDURES: tuple[CommitProcedure[Any], ...] = (PUT, SWAP)
 """Those that are no service's."""

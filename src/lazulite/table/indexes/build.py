@@ -160,13 +160,7 @@ class IndexBuilder:
         async with aclosing(self._engine.scan(space, [KeyRange(start, None)], keys_only=True)) as slices:
             async for part in slices:
                 keys = list(zip(*part.columns(), strict=True))
-                async with asyncio.TaskGroup() as commits:
-                    for partition, of_partition in groupby(keys, lambda key: key[0]):
-                        names = [row for _, row in of_partition]
-                        for at in range(0, len(names), _ROWS_OF_A_COMMIT):
-                            await limit.acquire()
-                            adding = self._add(maintenance, space, partition, names[at : at + _ROWS_OF_A_COMMIT])
-                            commits.create_task(adding).add_done_callback(lambda _: limit.release())
+                await self._add_all(maintenance, space, keys, limit)
                 if keys:
                     rows, after = rows + len(keys), keys[-1]
                 if rows - noted >= _NOTED_ROWS:
@@ -174,6 +168,21 @@ class IndexBuilder:
                     _found(await self._table(account, table), index.name)
                     yield BuildProgress(rows, after)
         yield BuildProgress(rows, after)
+
+    async def _add_all(
+        self, maintenance: IndexMaintenance, space: int, keys: Sequence[Key], limit: asyncio.Semaphore
+    ) -> None:
+        """Add the entries of rows, in commits of one partition each, some at a time."""
+        try:
+            async with asyncio.TaskGroup() as commits:
+                for partition, of_partition in groupby(keys, lambda key: key[0]):
+                    names = [row for _, row in of_partition]
+                    for at in range(0, len(names), _ROWS_OF_A_COMMIT):
+                        await limit.acquire()
+                        adding = self._add(maintenance, space, partition, names[at : at + _ROWS_OF_A_COMMIT])
+                        commits.create_task(adding).add_done_callback(lambda _: limit.release())
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None  # As one commit would.
 
     async def _add(self, maintenance: IndexMaintenance, space: int, partition: str, rows: Sequence[str]) -> None:
         """Add the entries of rows as they are when it is committed."""
