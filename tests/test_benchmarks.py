@@ -129,7 +129,8 @@ def test_blobs_and_large_bodies_are_measured(tmp_path: Path) -> None:
         ("list over a long prefix", 1000),
         ("commit of a list of blocks", 100),
     }
-    measured = [target for target in TARGETS if target.measured(rows) is not None]
+    of_rates = [target for target in TARGETS if "processor time" not in target.name]  # Too short to tell that of each.
+    measured = [target for target in of_rates if target.measured(rows) is not None]
     assert len(measured) == 2 + 5 + 9, "without Azurite, and with fewer blocks than the target's"
     assert not any(row.errors for row in rows)
 

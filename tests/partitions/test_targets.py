@@ -75,7 +75,7 @@ def test_an_invalid_file_is_rejected_with_what_is_wrong(text: str, reason: str, 
 
 
 def test_a_name_that_is_neither_preset_nor_file_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(TargetsError, match="there are study-2010, study-2010-strict, current, and files"):
+    with pytest.raises(TargetsError, match="there are study-2010, study-2010-strict, current, off, and files"):
         targets_from("study")
     with pytest.raises(TargetsError, match="No such file"):
         targets_from(str(tmp_path / "absent.toml"))
