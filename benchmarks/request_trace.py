@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+import lazulite
 from benchmarks.blobs import Blobs
 from benchmarks.catalogue import Catalogue
 from benchmarks.cycles import Queues
@@ -36,7 +37,7 @@ MODULES_MAX = {
 _TABLE = re.compile(r"\| request \| modules \| calls \|\n\|---\|---\|---\|\n(?:\|[^\n]*\n)*")
 _ROW = re.compile(r"\| ([A-Z][^|]*) \| (\d+) \| (\d+) \|")
 _WARM = 9
-_SOURCE = f"{os.sep}lazulite{os.sep}"
+_SOURCE = f"{Path(lazulite.__file__).parent}{os.sep}"
 
 Send = Callable[[bytes], Awaitable[bytes]]
 
@@ -55,8 +56,8 @@ async def _traced(send: Send, request: bytes) -> Trace:
     entered: list[str] = []
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and _SOURCE in (name := frame.f_code.co_filename):
-            entered.append(name.rpartition(_SOURCE)[2])
+        if event == "call" and (name := frame.f_code.co_filename).startswith(_SOURCE):
+            entered.append(name.removeprefix(_SOURCE))
 
     sys.setprofile(note)
     try:
