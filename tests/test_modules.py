@@ -27,6 +27,7 @@ APART: Mapping[str, str] = {
     "lazulite.cli.check_database": "needs an extra, so its importer imports it when a database is checked",
     "lazulite.server.middleware.by_host": "a middleware: servers choose among them",
     "lazulite.server.middleware.scheduling": "a middleware: applications choose among them",
+    "lazulite.server.observability.debug_log": "a log: processes choose among them",
 }
 """Short modules with a single importer that stay apart, and why."""
 

@@ -57,7 +57,11 @@ def error_of(text: str) -> str:
         (f'{RULE}reset = "end"\nheader = "a"', "f.toml:4: header must be a table of names and patterns"),
         (
             f'{RULE}reset = "end"\nheader = {{ Authorization = "*" }}',
-            "f.toml:4: header must not name authorization or cookie, which are secrets",
+            "f.toml:4: header must not name authorization, which has a secret",
+        ),
+        (
+            f'{RULE}reset = "end"\nheader = {{ X-MS-Copy-Source = "*", x-ms-encryption-key = "*" }}',
+            "f.toml:4: header must not name x-ms-copy-source or x-ms-encryption-key, which has a secret",
         ),
         (f'{RULE}reset = "end"\nfirst = 0', "f.toml:4: first must be an integer from 1"),
         (f'{RULE}reset = "end"\nfirst = true', "f.toml:4: first must be an integer from 1"),

@@ -33,7 +33,7 @@ from lazulite.analytics.requests import (
 )
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.version import LOGGED_CODE_SINCE
-from lazulite.server.observability.debug_log import SIGNATURE, redact
+from lazulite.server.observability.redaction import SIGNATURE, redact
 from lazulite.table.model.edm import format_datetime7
 
 TEXT_CHARACTERS_MAX: Final = 1024

@@ -22,6 +22,7 @@ from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import DETAIL_CHARACTERS_MAX, ServiceError, authentication_failed
 from lazulite.protocol.message import Request
+from lazulite.protocol.secret_headers import CREDENTIAL_HEADERS
 from lazulite.protocol.template import HeadValues, TextTemplate
 
 REQUEST_AGE_SECONDS_MAX = 15 * 60
@@ -43,8 +44,7 @@ _PATH_SAFE = "/!$&'()*+,;=:@-._~"
 
 
 _SECRET = re.compile(
-    r"^((?:sig|x-ms-(?:source-)?encryption-key|x-ms-copy-source-authorization):).*|([?&]sig=)[^&\s]*",
-    re.MULTILINE | re.IGNORECASE,
+    rf"^((?:sig|{'|'.join(sorted(CREDENTIAL_HEADERS))}):).*|([?&]sig=)[^&\s]*", re.MULTILINE | re.IGNORECASE
 )
 """What of a string to sign authorizes other requests, behind its name."""
 

@@ -11,7 +11,8 @@ from lazulite.engine.contract import Engine, Key
 from lazulite.engine.remote.messages import Primary, Procedure
 from lazulite.faults.rule import Subject
 from lazulite.faults.rules import FaultRules
-from lazulite.protocol.fault import SECRETS, Effect, Fault, Moment
+from lazulite.protocol.fault import Effect, Fault, Moment
+from lazulite.protocol.secret_headers import SECRET_HEADERS
 
 SPACE = 1023
 """The number of a space without rows. Its one key stands for the rules, which workers cache: that there are none."""
@@ -55,7 +56,7 @@ class RemoteFaults:
 
     async def decide(self, subject: Subject) -> Fault | None:
         """See `FaultSource`."""
-        headers = {name: text for name, text in subject.headers.items() if name not in SECRETS}
+        headers = {name: text for name, text in subject.headers.items() if name not in SECRET_HEADERS}
         return await self._ask(list(subject._replace(headers=headers)))
 
     def clock_fault(self, _: str) -> Fault | None:

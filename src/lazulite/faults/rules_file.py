@@ -15,7 +15,8 @@ from lazulite.faults.patterns import Pattern, pattern
 from lazulite.faults.rule import OPERATIONS, Condition, Rule
 from lazulite.faults.rules import RULES_MAX
 from lazulite.protocol.errors import CATALOGUE
-from lazulite.protocol.fault import SECRETS, Break, Effect, Moment
+from lazulite.protocol.fault import Break, Effect, Moment
+from lazulite.protocol.secret_headers import SECRET_HEADERS
 
 BYTES_MAX = 48 * 1024
 """Of the text of rules: less than the control channel takes."""
@@ -103,8 +104,9 @@ def _pattern_of_name(value: Any) -> Pattern:
 def _headers(value: Any) -> tuple[tuple[str, Pattern], ...]:
     if type(value) is not dict or not 0 < len(value) <= RULES_MAX:
         raise ValueError("must be a table of names and patterns")
-    if SECRETS & {name.lower() for name in value}:
-        raise ValueError(f"must not name {' or '.join(sorted(SECRETS))}, which are secrets")
+    secret = sorted(SECRET_HEADERS & {name.lower() for name in value})
+    if secret:
+        raise ValueError(f"must not name {' or '.join(secret)}, which has a secret")
     return tuple((name.lower(), _pattern(text)) for name, text in value.items())
 
 

@@ -58,9 +58,6 @@ class Break(StrEnum):
 DELIVERY = frozenset({Effect.RESET, Effect.TRUNCATE, Effect.SLOW})
 """The effects that the HTTP server applies, when it sends the response."""
 
-SECRETS = frozenset({"authorization", "cookie"})
-"""The headers of requests that no rule sees."""
-
 FAULT_HEADER = "x-lazulite-fault"
 """The response header with the name of the rule, if rules ask for it."""
 

@@ -6,6 +6,7 @@ The `DataServiceVersion` of an answer is never above what the client can read.
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES, JoinedContent
 from lazulite.protocol.message import Response
+from lazulite.protocol.query_cost import QueryCost
 from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call
 from lazulite.table.payload.feed import FeedFrame
@@ -76,9 +77,7 @@ POINT_TIMING = 'query;desc="point";dur=%.3f, scanned;desc="1", returned;desc="1"
 
 def server_timing(name: str, page: Page, seconds: float) -> str:
     """Return the value of the standard `Server-Timing` field, which tells the cost of a query of class `name`."""
-    query = f'query;desc="{name}";dur={seconds * 1000:.3f}'
-    text = f'{query}, scanned;desc="{page.scanned}", returned;desc="{len(page.items)}"'
-    return f'{text}, index;desc="{"+".join(page.indexes)}", entries;desc="{page.entries}"' if page.indexes else text
+    return QueryCost(name, page.scanned, len(page.items), seconds * 1000, page.indexes, page.entries).field
 
 
 def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:

@@ -7,8 +7,10 @@ import pytest
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
 from lazulite.protocol.fault import Effect, Fault
 from lazulite.protocol.message import Request, RequestRecord, Response
-from lazulite.server.observability.debug_log import DebugLog, redact
+from lazulite.protocol.secret_headers import SECRET_HEADERS
+from lazulite.server.observability.debug_log import DebugLog
 from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.redaction import redact, shown_field
 
 
 def logged(request: Request, response: Response) -> str:
@@ -140,3 +142,8 @@ def test_what_is_written_of_a_url(name: str, url: str, shown: str) -> None:
 def test_an_injected_fault_is_marked() -> None:
     request = Request("GET", "/a", record=RequestRecord(fault=Fault("busy", Effect.ERROR, "ServerBusy")))
     assert "! fault busy: error" in logged(request, Response(503)).splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(SECRET_HEADERS))
+def test_no_secret_header_is_shown(name: str) -> None:
+    assert "SECRET" not in shown_field(name, "https://a.b/c?sv=1&sig=SECRET")

@@ -19,8 +19,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExport
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from lazulite.server.observability.debug_log import redact
 from lazulite.server.observability.exchange import Exchange, RepeatedExchange
+from lazulite.server.observability.redaction import redact
 
 EXPORTERS: dict[str, Callable[[], SpanExporter]] = {"otlp": OTLPSpanExporter, "console": ConsoleSpanExporter}
 """By their names in `OTEL_TRACES_EXPORTER`; everything else about them is in the SDK's own variables."""
