@@ -24,7 +24,6 @@ APART: Mapping[str, str] = {
     "lazulite.blob.blobs.snapshots": "an operation, as its neighbours are; the table of routes names them all",
     "lazulite.blob.storage.expiry": "rows below the call of an operation, which only starts them",
     "lazulite.blob.tags.blob_tags": "an operation, as its neighbours are; the table of routes names them all",
-    "lazulite.cli.check_database": "needs an extra, so its importer imports it when a database is checked",
     "lazulite.server.middleware.by_host": "a middleware: servers choose among them",
     "lazulite.server.middleware.scheduling": "a middleware: applications choose among them",
     "lazulite.server.observability.debug_log": "a log: processes choose among them",

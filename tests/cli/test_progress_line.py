@@ -1,8 +1,18 @@
 """Progress for people: a bar on a terminal, a line now and then elsewhere."""
 
 import io
+import json
 
-from lazulite.cli.progress_line import DRAW_SECONDS, LINE_SECONDS, BytesDone, ProgressLine, RowsRead, StepsDone, bar
+from lazulite.cli.progress_line import (
+    DRAW_SECONDS,
+    LINE_SECONDS,
+    BytesDone,
+    ProgressLine,
+    RowsRead,
+    StepsDone,
+    bar,
+    duration_text,
+)
 from lazulite.migration.progress import Progress
 
 
@@ -96,3 +106,44 @@ def test_steps_are_shown_as_they_begin() -> None:
 def test_rows_whose_number_is_unknown_have_no_bar() -> None:
     assert bar(RowsRead(7)) == ""
     assert RowsRead(1234).describe(10) == "1,234 rows read (10/s)"
+
+
+def test_the_time_that_is_left_follows_from_the_rate_until_now() -> None:
+    output, timer = io.StringIO(), Timer()
+    line, tally = ProgressLine(output, timer), BytesDone("copied", total=100 << 20, done=20 << 20)
+    line.show(tally)
+    timer.now, tally.done = 10.0, 40 << 20
+    line.show(tally)
+    assert output.getvalue() == "lazulite: copied 40.0 MiB of 100.0 MiB (2.0 MiB/s), 0:30 left\n"
+    assert duration_text(3 * 3600 + 61) == "3:01:01"
+
+
+def test_machines_read_an_object_in_each_line() -> None:
+    output, timer = Terminal(), Timer()
+    line, tally = ProgressLine(output, timer, json=True), BytesDone("copied", total=100)
+    line.show(tally)
+    timer.now, tally.done = 10.0, 50
+    line.show(tally)
+    line.write_note("a\nb")
+    line.clear()
+    assert [json.loads(each) for each in output.getvalue().splitlines()] == [
+        {
+            "event": "progress",
+            "verb": "copied",
+            "bytes": 50,
+            "bytes_total": 100,
+            "per_second": 5.0,
+            "seconds": 10.0,
+            "seconds_left": 10.0,
+        },
+        {"event": "note", "text": "a\nb"},
+    ]
+
+
+def test_what_is_not_known_is_null_for_machines() -> None:
+    output = io.StringIO()
+    for tally in (RowsRead(), StepsDone("upgrading", 3), Progress("copied", parts=2), BytesDone("read")):
+        ProgressLine(output, Timer(), json=True).show(tally, at_once=True)
+    found = [json.loads(each) for each in output.getvalue().splitlines()]
+    assert [each["seconds_left"] for each in found] == [None] * 4
+    assert (found[2]["rows_total"], found[2]["parts_total"], found[3]["bytes_total"]) == (None, 2, None)

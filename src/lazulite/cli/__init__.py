@@ -67,13 +67,22 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except CommandError as error:
-        print(f"lazulite: {error}", file=sys.stderr)
+        _print_error(error, args)
         return error.exit_code
     except OSError as error:
-        print(f"lazulite: {error}", file=sys.stderr)
+        _print_error(error, args)
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def _print_error(error: Exception, args: Namespace) -> None:
+    if getattr(args, "json_lines", False):
+        import json  # noqa: PLC0415 - most commands print no such error
+
+        print(json.dumps({"event": "error", "text": str(error)}, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(f"lazulite: {error}", file=sys.stderr)
 
 
 def _check_address_space(needed_bytes: int) -> None:

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lazulite.app.checkpoints import borrowed_checkpoint
-from lazulite.app.stderr import report
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.backup_manifest import BackupError, atomic_directory, copy_file, copy_tree, write_manifest
-from lazulite.cli.check import verify_location
+from lazulite.cli.check import tell_undamaged, verify_location
 from lazulite.cli.errors import CommandError
+from lazulite.cli.progress_line import ProgressLine
 from lazulite.cli.selected_database import reject_database
+from lazulite.cli.summary import CommandOutput
 from lazulite.control.command import ControlError
 from lazulite.engine.content.backup import link_files
 from lazulite.engine.contract import EngineError
@@ -26,23 +27,23 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Make a backup, print its number of files, and verify it if `--verify` asks for that."""
     reject_database(args, environ, "use pg_basebackup or pg_dump")
     location, target = args.location, args.destination
-    try:
-        count = _back_up(location, target)
-    except (BackupError, EngineError, ControlError, AccountsError) as error:
-        raise CommandError(error) from error
-    print(f"{target}: {count} files")
-    if args.verify:
-        for line in verify_location(target, report):
-            print(line)
+    with CommandOutput.from_args(args) as output:
+        try:
+            count = _back_up(location, target, output.progress)
+        except (BackupError, EngineError, ControlError, AccountsError) as error:
+            raise CommandError(error) from error
+        output.tell(f"{target}: {count} files", {"backup": str(target), "files": count})
+        if args.verify:
+            tell_undamaged(output, verify_location(target, output.progress.write_note, output.progress))
     return 0
 
 
-def _back_up(location: Path, target: Path) -> int:
+def _back_up(location: Path, target: Path, progress: ProgressLine) -> int:
     if not (store_path(location) / "CURRENT").is_file():
         raise BackupError(f"there is no store in {location}")
     with atomic_directory(target) as staging:
         with _checkpoint(location) as source:
-            files = copy_tree(source, staging)
+            files = copy_tree(source, staging, progress)
         accounts = account_file(location)
         if accounts.path.exists():
             files["accounts.json"] = copy_file(accounts.path, staging / "accounts.json")

@@ -71,16 +71,16 @@ def atomic_directory(target: Path) -> Iterator[Path]:
         raise
 
 
-def copy_tree(source: Path, target: Path) -> dict[str, FileDigest]:
+def copy_tree(source: Path, target: Path, line: ProgressLine) -> dict[str, FileDigest]:
     """Copy a directory's files, durably. Return the digest of each by its path below `source`.
 
-    Progress is shown on stderr. The total size is computed first, for the progress line.
+    The total size is computed first, for the line that shows the progress.
     """
     paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name not in _RUNTIME_FILES]
     progress = BytesDone("copied", sum(path.stat().st_size for path in paths))
 
     digests: dict[str, FileDigest] = {}
-    with ProgressLine.of_user() as line:
+    with line:
 
         def count(size: int) -> None:
             progress.done += size
@@ -152,13 +152,20 @@ def read_manifest(directory: Path) -> Manifest:
     return files
 
 
-def check_manifest(directory: Path, manifest: Manifest) -> None:
-    """Compare every file of a backup with the manifest.
+def check_manifest(directory: Path, manifest: Manifest, line: ProgressLine) -> None:
+    """Compare every file of a backup with the manifest, and show the progress.
 
     Raises:
         BackupError: a file is missing, changed, or not in the manifest.
     """
-    compare_manifest(directory, manifest, {name: digest_file(directory / name) for name in _file_names(directory)})
+    progress = BytesDone("read", sum(digest.bytes for digest in manifest.values()))
+    found: dict[str, FileDigest] = {}
+    with line:
+        for name in _file_names(directory):
+            found[name] = digest_file(directory / name)
+            progress.done += found[name].bytes
+            line.show(progress)
+    compare_manifest(directory, manifest, found)
 
 
 def compare_manifest(directory: Path, manifest: Manifest, found: Manifest) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from lazulite.cli.errors import CommandError
 from lazulite.cli.progress_line import ProgressLine, RowsRead
-from lazulite.cli.summary import labelled
+from lazulite.cli.summary import SummaryLine
 from lazulite.records.verification import VerificationReport
 
 _PROGRESS_ROWS = 4096
@@ -12,10 +12,10 @@ _PROGRESS_ROWS = 4096
 
 
 class VerificationProgress:
-    """Shows how far a verification is."""
+    """Shows how far a verification is, on a line."""
 
-    def __init__(self) -> None:
-        self._line = ProgressLine.of_user()
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
         self._read = RowsRead()
 
     def show(self, findings: VerificationReport) -> None:
@@ -46,14 +46,13 @@ def reject_damaged(findings: VerificationReport, name: str, report: Callable[[st
         raise CommandError(f"{name} is damaged: {findings.problem_count} {noun}; restore it from a backup")
 
 
-def summary(findings: VerificationReport) -> Iterator[str]:
+def summary(findings: VerificationReport) -> Iterator[SummaryLine]:
     """Yield the lines about an undamaged store."""
     for noun, count in findings.counts.items():
-        yield labelled(noun, count)
+        yield SummaryLine(noun, count)
     if findings.unreachable_count:
-        yield labelled("unreachable", findings.unreachable_count)
+        yield SummaryLine("unreachable", findings.unreachable_count)
     if findings.contents:
-        yield labelled("contents", findings.contents)
-    yield labelled("bytes", findings.size_bytes + findings.content_bytes)
-    yield labelled("checksum", findings.checksum)
-    yield "no damage found"
+        yield SummaryLine("contents", findings.contents)
+    yield SummaryLine("bytes", findings.size_bytes + findings.content_bytes)
+    yield SummaryLine("checksum", findings.checksum)

@@ -357,13 +357,17 @@ def _add_blob(commands: Commands) -> None:
 
 def _add_store(commands: Commands) -> None:
     text = "verify a backup, a location that no process uses, or a database"
-    _location_flag(_command(commands, "check", "check", text))
+    parser = _command(commands, "check", "check", text)
+    _long(parser)
+    _location_flag(parser)
     parser = _command(commands, "backup", "backup", "back up a location, also while the server runs")
     parser.add_argument("destination", type=Path, metavar="DEST", help="target directory; must be missing or empty")
     parser.add_argument("--verify", action="store_true", help="verify the backup and print a summary")
+    _long(parser)
     _location_flag(parser, database=False)
     parser = _command(commands, "restore", "restore", "verify a backup and copy it to a location")
     parser.add_argument("source", type=Path, metavar="SOURCE", help="directory that lazulite backup wrote")
+    _long(parser)
     _location_flag(parser, database=False)
     parser = _command(
         commands, "copy", "copy", "copy a store to another location or database, and compare both", COPY_EXAMPLES
@@ -375,6 +379,13 @@ def _add_store(commands: Commands) -> None:
         parser.add_argument(name, dest=dest, type=store, required=True, metavar="STORE", help=text)
     parser.add_argument("--verify-only", action="store_true", help="compare the two stores without copying")
     parser.add_argument("--silent", "-s", action="store_true", help="do not print progress")
+    _long(parser)
+
+
+def _long(parser: Parser) -> None:
+    """Add the flag of a long command, see `summary.CommandOutput`."""
+    text = "print the summary as an object of JSON, and progress as lines of JSON on stderr"
+    parser.add_argument("--json", dest="json_lines", action="store_true", help=text)
 
 
 def _add_status(commands: Commands) -> None:

@@ -27,6 +27,16 @@ class Progress:
         """How much is done of what: of the rows if their total is known, else of the parts."""
         return (self.parts_done, self.parts) if self.rows_total is None else (self.rows, self.rows_total)
 
+    @property
+    def counts(self) -> dict[str, int | None]:
+        """What machines are told."""
+        return {
+            "rows": self.rows,
+            "rows_total": self.rows_total,
+            "parts": self.parts_done,
+            "parts_total": self.parts,
+        }
+
     def describe(self, rate: float) -> str:
         """Return the progress in words. `rate` is in rows a second."""
         of = "" if self.rows_total is None else f" of {self.rows_total:,}"

@@ -32,7 +32,7 @@ CLIENTS = 4
 LOAD_SECONDS = 2.0
 DAMAGES_MIN = 10
 FLAGS = ("--services", "table,blob")
-Check = Callable[[Callable[[str], None]], Iterable[str]]
+Check = Callable[[Callable[[str], None]], Iterable[object]]
 """Verifies a store as `lazulite check` does. Its argument takes a line for each problem."""
 EXCHANGED = 0.25
 """The share of damages of files that are no changed byte."""
