@@ -14,13 +14,16 @@ from lazulite.app.commands import (
     INDEX_BUILD,
     INDEX_CREATE,
     INDEX_DROP,
+    INDEX_EXPLAIN,
     INDEX_LIST,
+    ExplainArguments,
     IndexArguments,
     IndexDeclaration,
     TableArguments,
 )
 from lazulite.control.command import ControlError
-from lazulite.table.indexes.build import BuildProgress, IndexBuilder
+from lazulite.table.indexes.build import IndexBuilder
+from lazulite.table.indexes.build_notes import BuildProgress
 from lazulite.testing import server as storage_server
 
 from .test_serve import lazulite, rejected, serving
@@ -165,6 +168,22 @@ def test_the_control_channel_tells_what_is_wrong() -> None:
             list(storage.control.stream(INDEX_BUILD, IndexArguments("Orders", "x")))
         with pytest.raises(ControlError, match="has no table"):
             list(storage.control.stream(INDEX_LIST, TableArguments("Orders\ud800")))
+
+
+def test_explain_tells_which_index_is_preferred() -> None:
+    with storage_server() as storage:
+        fill(storage.connection_string)
+        for name, on in (("by_city", "City"), ("by_total", "Total")):
+            list(storage.control.stream(INDEX_CREATE, IndexDeclaration("Orders", name, on, scope="table")))
+        arguments = ExplainArguments("Orders", "City eq 'city3' and Total gt 5")
+        assert [*storage.control.stream(INDEX_EXPLAIN, arguments)][1:] == [
+            {"index": "by_city", "used": True, "why": "1 range of entries, in order"},
+            {
+                "index": "by_total",
+                "used": False,
+                "why": "by_city is preferred; this one has 1 range of entries, not in order",
+            },
+        ]
 
 
 def test_a_client_is_told_when_its_build_is_ended_by_another(monkeypatch: pytest.MonkeyPatch) -> None:

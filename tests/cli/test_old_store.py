@@ -153,7 +153,7 @@ async def test_a_crash_before_the_declaration_leaves_a_store_that_is_served(
     with pytest.raises(CrashError):
         await builder.create("devstoreaccount1", "Orders", "by_number", ["Number"], Scope.TABLE)
     assert await engine.has_raised_format()
-    assert await builder.indexes("devstoreaccount1", "Orders") == ()
+    assert (await builder.indexes("devstoreaccount1", "Orders")).declared == ()
     await engine.close()
     with running("--location", str(location), *SERVED) as server:
         assert entities(server.lines[-1].strip()) == list(range(ENTITIES))

@@ -28,7 +28,8 @@ from lazulite.engine.contract import Engine, EngineError
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.indexes.build import BuildProgress, IndexBuilder, Settle
+from lazulite.table.indexes.build import IndexBuilder, Settle
+from lazulite.table.indexes.build_notes import BuildProgress
 from lazulite.table.indexes.definition import DeclarationError, Index, Scope
 from lazulite.table.indexes.planner import Reason, access_by, plan_indexes
 from lazulite.table.query.filter import parse, query_class
@@ -147,7 +148,7 @@ class IndexCommands:
     async def list(self, of: TableArguments) -> AsyncGenerator[Json, None]:
         """Yield an object for each index of a table."""
         account = self._account(of.account)
-        for index in await _told(self._builder.indexes(account, of.table)):
+        for index in (await _told(self._builder.indexes(account, of.table))).current:
             build = self._builds.get((account, of.table.lower(), index.name))
             rows = None if build is None or build.task.done() else build.progress.rows
             yield {
@@ -171,13 +172,12 @@ class IndexCommands:
             yield rows
 
     async def build(self, of: IndexArguments) -> AsyncGenerator[Json, None]:
-        """Go on with a build, or begin it again; yield as `create`."""
+        """Go on with a build, or build a successor, which queries use once it is ready; yield as `create`."""
         account = self._account(of.account)
         index = await self._index(account, of)
         if of.again:
             await self._end(account, of.table, index.name)
-            await _told(self._builder.drop(account, of.table, index.name))
-            index = await _told(self._builder.create(account, of.table, index.name, index.on, index.scope))
+            await _told(self._builder.replace(account, of.table, index.name))
         async for rows in self._follow(account, of.table, index.name):
             yield rows
 
@@ -191,7 +191,7 @@ class IndexCommands:
 
     async def explain(self, of: ExplainArguments) -> AsyncGenerator[Json, None]:
         """Yield how a query is served: its class, the indexes that it uses, and for each other one why not."""
-        indexes = await _told(self._builder.indexes(self._account(of.account), of.table))
+        indexes = (await _told(self._builder.indexes(self._account(of.account), of.table))).current
         try:
             tree = parse(of.filter)
         except ServiceError as error:
@@ -207,13 +207,15 @@ class IndexCommands:
                 count = len(access.ranges)
                 entries = f"{count} {'range' if count == 1 else 'ranges'} of entries"
                 why = f"{entries}, {'in' if access.is_ordered else 'not in'} order"
+                if index.name not in used:
+                    why = f"{' and '.join(used)} is preferred; this one has {why}"
                 yield {"index": index.name, "used": index.name in used, "why": why}
 
     async def _index(self, account: str, of: IndexArguments) -> Index:
-        found = {index.name.lower(): index for index in await _told(self._builder.indexes(account, of.table))}
-        if of.name.lower() not in found:
+        found = (await _told(self._builder.indexes(account, of.table))).find(of.name)
+        if found is None:
             raise ControlError("no-index", f"the table {of.table} has no index {of.name}")
-        return found[of.name.lower()]
+        return found
 
     def _begin(self, account: str, table: str, name: str) -> _Build:
         build = self._builds.get((account, table.lower(), name))

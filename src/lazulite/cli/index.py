@@ -49,7 +49,8 @@ def _list(args: Namespace, environ: Environment) -> None:
         _print_json(found)
         return
     for each in found:
-        rows = "" if each["rows"] is None else f", {each['rows']:,} rows gone through"
+        successor = "; its successor" if each["state"] == "ready" else ""
+        rows = "" if each["rows"] is None else f"{successor}, {each['rows']:,} rows gone through"
         print(f"{each['name']}: on {', '.join(each['on'])}; scope {each['scope']}; {each['state']}{rows}")
 
 

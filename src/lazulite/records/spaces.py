@@ -50,7 +50,7 @@ ACCOUNT_QUOTAS = 15
 METRIC_COUNTS = 16
 """Partition = account; what processes have counted for metrics, see analytics/interval_counts.py."""
 INDEX_BUILDS = 17
-"""Partition = account; how far indexes are built, see table/indexes/build.py."""
+"""Partition = account; how far indexes are built, see table/indexes/build_notes.py."""
 
 FIRST_FREE_SPACE = 1024
 

@@ -6,24 +6,26 @@ before the first name of a list, so no list has them.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
-from lazulite.engine.contract import Engine
+from lazulite.engine.contract import Engine, KeyRange
 from lazulite.partitions.ranges import TableKey
 from lazulite.partitions.stored_maps import forget
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy, TimeToLive
+from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy, TimeToLive, is_marker
 from lazulite.records.spaces import TABLES
+from lazulite.table.indexes.build_notes import forget_build
 from lazulite.table.indexes.definition import (
     NO_INDEXES,
-    DeclarationError,
     Index,
     Indexes,
     Scope,
     State,
     check_declaration,
+    require_declared,
 )
 
 SYSTEM = "$"
@@ -96,8 +98,16 @@ class Catalog(ResourceCatalog[Table]):
         return found is not None and found.space == table.space
 
     async def _forget(self, account: str, space: int) -> None:
-        """Remove the map of the table's ranges."""
+        """Remove the map of the table's ranges, or how far its index was built."""
         await forget(self._engine, account, space)
+        await forget_build(self._engine, account, space)
+
+    async def with_indexes(self) -> AsyncGenerator[tuple[str, Table], None]:
+        """Yield each table that has had indexes, with its account."""
+        async with aclosing(self._rows(KeyRange(("", ""), None))) as rows:
+            async for (account, row), value in rows:
+                if b'"indexes"' in value and not is_marker(row):
+                    yield account, self._decode(value)
 
     async def create(self, account: str, name: str) -> Table:
         """Create a table.
@@ -126,40 +136,59 @@ class Catalog(ResourceCatalog[Table]):
         space = await self._spaces.allocate()
 
         def declare(table: Table) -> Table:
-            check_declaration(index, on, table.indexes.declared)
+            check_declaration(index, on, table.indexes.current)
             return replace(table, indexes=table.indexes.with_index(Index(index, tuple(on), scope, space)))
 
         return await self.update(account, name, declare)
 
-    async def set_index_state(self, account: str, name: str, index: Index, state: State) -> Table:
-        """Set the state of an index, and return its table.
+    async def declare_successor(self, account: str, name: str, index: Index) -> Table:
+        """Declare an index that will replace another one of its name, and return its table.
 
         Raises:
-            DeclarationError: it was dropped.
+            DeclarationError: that one was dropped.
             ServiceError: `ResourceNotFound`.
         """
+        space = await self._spaces.allocate()
+
+        def declare(table: Table) -> Table:
+            require_declared(table.indexes, index)
+            successor = replace(index, space=space, state=State.WRITE_ONLY)
+            return replace(table, indexes=table.indexes.with_index(successor))
+
+        return await self.update(account, name, declare)
+
+    async def set_index_state(self, account: str, name: str, index: Index, state: State) -> Table:
+        """Set the state of an index, and return its table. Raises as above."""
 
         def change(table: Table) -> Table:
-            _require(table, index)
+            require_declared(table.indexes, index)
             return replace(table, indexes=table.indexes.with_index(replace(index, state=state)))
 
         return await self.update(account, name, change)
 
-    async def drop_index(self, account: str, name: str, index: Index) -> Table:
-        """Drop an index that no query uses any more, with its entries, and return its table. Raises as above."""
+    async def use_index(self, account: str, name: str, index: Index) -> Table:
+        """Have queries use an index, and none that it replaces; return its table. Raises as above."""
+
+        def change(table: Table) -> Table:
+            require_declared(table.indexes, index)
+            return replace(table, indexes=table.indexes.with_ready(index))
+
+        return await self.update(account, name, change)
+
+    async def drop_indexes(self, account: str, name: str, indexes: Sequence[Index]) -> Table:
+        """Drop indexes that no query uses any more, with their entries, and return their table.
+
+        Raises:
+            ServiceError: `ResourceNotFound`.
+        """
+        spaces = {index.space for index in indexes}
 
         def drop(table: Table) -> Table:
-            _require(table, index)
-            return replace(table, indexes=table.indexes.without(index))
+            return replace(table, indexes=table.indexes.without(spaces))
 
         following = await self._replace(account, name, drop)
         assert following is not None, "the table stays"
         return following
-
-
-def _require(table: Table, index: Index) -> None:
-    if all(each.space != index.space for each in table.indexes.declared):
-        raise DeclarationError(f"the index {index.name} was dropped meanwhile")
 
 
 def _reject(_: Table) -> None:

@@ -53,11 +53,13 @@ async def _change_indexes(builder: IndexBuilder, of: random.Random) -> None:
     while True:
         name = of.choice(list(ON))
         with suppress(EngineError, ServiceError, DeclarationError):
-            index = next((each for each in await builder.indexes(ACCOUNT, TABLE) if each.name == name), None)
-            if index is not None and index.state is State.READY:
+            index = (await builder.indexes(ACCOUNT, TABLE)).find(name)
+            if index is not None and index.state is State.READY and of.random() < 0.5:
                 await builder.drop(ACCOUNT, TABLE, name)
             else:
-                if index is None:
+                if index is not None and of.random() < 0.8:
+                    await builder.replace(ACCOUNT, TABLE, name)
+                elif index is None:
                     await builder.create(ACCOUNT, TABLE, name, ON[name], of.choice(list(Scope)))
                 async for _ in builder.build(ACCOUNT, TABLE, name):
                     pass

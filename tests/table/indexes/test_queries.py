@@ -105,7 +105,7 @@ class Twins:
             assert all(part.status == 204 for part in parts(response))
 
     async def declare(self, on: Sequence[str], scope: Scope) -> None:
-        if len(await self.builder.indexes(ACCOUNT, INDEXED)) == TABLE_INDEXES_MAX:
+        if len((await self.builder.indexes(ACCOUNT, INDEXED)).declared) == TABLE_INDEXES_MAX:
             await self.undeclare()
         self.count += 1
         name = f"index{self.count}"
@@ -114,7 +114,7 @@ class Twins:
             pass
 
     async def undeclare(self) -> None:
-        indexes = await self.builder.indexes(ACCOUNT, INDEXED)
+        indexes = (await self.builder.indexes(ACCOUNT, INDEXED)).declared
         if indexes:
             await self.builder.drop(ACCOUNT, INDEXED, indexes[0].name)
 

@@ -2,25 +2,33 @@
 
 An index is declared, and each process keeps its entries. Once no process can write without them, the entries of all
 rows are added, each with a commit that reads the row: so an entry is added to the row as it is then. Then queries use
-it. A query stops using an index before its entries are given up.
+it. A query stops using an index before its entries are given up. An index that is built again serves queries until its
+successor does.
 
 Invariants: queries use an index only while it has the entry of each row. A build that was interrupted goes on where it
 was, in whatever process. Entries are added in bounded steps, and requests have the event loop between two of them.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from itertools import groupby
-from typing import NamedTuple
 
-from lazulite.engine.commit import Commit, Decision, Values, put_rows
+from lazulite.engine.commit import Commit, Decision, Values
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.engine.store_format import raise_format
-from lazulite.records.spaces import INDEX_BUILDS, TABLES, Space
+from lazulite.records.spaces import TABLES
 from lazulite.table.catalog import Catalog, Table, row_of
-from lazulite.table.indexes.definition import ACCOUNT_INDEXES_MAX, DeclarationError, Index, Scope, State
+from lazulite.table.indexes.build_notes import BuildProgress, forget_build, note_build, read_build
+from lazulite.table.indexes.definition import (
+    ACCOUNT_INDEXES_MAX,
+    DeclarationError,
+    Index,
+    Indexes,
+    Scope,
+    State,
+    require_declared,
+)
 from lazulite.table.indexes.entries import IndexMaintenance
 
 _ROWS_OF_A_COMMIT = 100
@@ -32,15 +40,6 @@ Invalidated = Callable[[int, list[Key]], AbstractAsyncContextManager[None]]
 """Keeps rows of a space out of all caches while they are changed."""
 Settle = Callable[[int, int], Awaitable[None]]
 """Returns once no process writes to a space with an older version of its table's indexes: takes both."""
-
-
-class BuildProgress(NamedTuple):
-    """How far a build has come."""
-
-    rows: int = 0
-    """Rows that were gone through."""
-    after: Key | None = None
-    """The last of them; None: it has not begun."""
 
 
 class IndexBuilder:
@@ -58,13 +57,13 @@ class IndexBuilder:
         self._invalidated = invalidated
         self._settle = settle
 
-    async def indexes(self, account: str, table: str) -> Sequence[Index]:
+    async def indexes(self, account: str, table: str) -> Indexes:
         """Return the indexes of a table.
 
         Raises:
             DeclarationError: there is no such table.
         """
-        return (await self._table(account, table)).indexes.declared
+        return (await self._table(account, table)).indexes
 
     async def create(self, account: str, table: str, name: str, on: Sequence[str], scope: Scope) -> Index:
         """Declare an index. It is to be built, which waits until every process knows of it.
@@ -73,15 +72,28 @@ class IndexBuilder:
             DeclarationError: it is not allowed, or there is no such table.
         """
         await self._table(account, table)
-        others = [len(each.indexes.declared) async for each in self._catalog.list(account, "")]
+        others = [len(each.indexes.current) async for each in self._catalog.list(account, "")]
         if sum(others) >= ACCOUNT_INDEXES_MAX:
             raise DeclarationError(f"account {account} has {ACCOUNT_INDEXES_MAX} indexes, which is the most")
         await raise_format(self._engine)
         async with self._changing(account, table):
             changed = await self._catalog.declare_index(account, table, name, on, scope)
-        index = _found(changed, name)
-        await self._note(account, table, index, BuildProgress())
-        return index
+        return _found(changed, name)
+
+    async def replace(self, account: str, table: str, name: str) -> None:
+        """Declare the successor of an index, which is to be built. One that is not built yet is dropped.
+
+        Raises:
+            DeclarationError: there is no such index.
+        """
+        found = await self._table(account, table)
+        index = _found(found, name)
+        before = found.indexes.before(index)
+        if before:
+            await self._drop(account, table, before if index.state is State.READY else [index])
+        async with self._changing(account, table):
+            kept = index if index.state is State.READY or not before else before[0]
+            await self._catalog.declare_successor(account, table, kept)
 
     async def build(self, account: str, table: str, name: str) -> AsyncGenerator[BuildProgress, None]:
         """Build an index, or go on with that, and yield how far it has come. At the end queries use it.
@@ -89,31 +101,29 @@ class IndexBuilder:
         Raises:
             DeclarationError: there is no such index, or it was dropped meanwhile.
         """
-        index = _found(await self._table(account, table), name)
-        if index.state is State.READY:
+        found = await self._table(account, table)
+        index = _found(found, name)
+        before = found.indexes.before(index)
+        if index.state is not State.READY:
+            async with aclosing(self._fill(account, table, index)) as steps:
+                async for step in steps:
+                    yield step
+            await forget_build(self._engine, account, index.space)
+        elif not before:
             return
-        await self._set_state(account, table, index, State.BUILDING)
-        progress = _read_progress(await self._engine.get(INDEX_BUILDS, account, _row_of(table, index)))
-        async with aclosing(self._filled(account, table, index, progress)) as steps:
-            async for step in steps:
-                await self._note(account, table, index, step)
-                yield step
-        await self._set_state(account, table, index, State.READY)
-        await self._note(account, table, index, None)
+        async with self._changing(account, table):
+            changed = await self._catalog.use_index(account, table, index)
+        if before:
+            await self._settle(changed.space, changed.indexes.version)
+            await self._drop(account, table, before)
 
     async def unfinished(self) -> AsyncGenerator[tuple[str, str, str], None]:
-        """Yield the account, the table and the name of each index that is not built."""
-        rows = [
-            key
-            async for part in self._engine.scan(INDEX_BUILDS, [KeyRange(("", ""), None)])
-            for key in zip(*part.columns(), strict=True)
-        ]
-        for account, row in rows:
-            name, _, space = row.rpartition("/")
-            table = await self._catalog.read(account, name)
-            for index in () if table is None else table.indexes.declared:
-                if index.space == int(space) and index.state is not State.READY:
-                    yield account, name, index.name
+        """Yield the account, the table and the name of each index that is not built, or has not replaced another."""
+        async with aclosing(self._catalog.with_indexes()) as tables:
+            found = [each async for each in tables]
+        for account, table in found:
+            for name in dict.fromkeys(index.name for index in table.indexes.declared if index.state is not State.READY):
+                yield account, table.name, name
 
     async def drop(self, account: str, table: str, name: str) -> None:
         """Drop an index, and give up its entries.
@@ -121,17 +131,17 @@ class IndexBuilder:
         Raises:
             DeclarationError: there is no such index.
         """
-        index = _found(await self._table(account, table), name)
-        await self._set_state(account, table, index, State.WRITE_ONLY)
-        async with self._changing(account, table):
-            changed = await self._catalog.drop_index(account, table, index)
-        await self._settle(changed.space, changed.indexes.version)
-        await self._note(account, table, index, None)
+        found = await self._table(account, table)
+        _found(found, name)
+        for index in found.indexes.named(name):
+            await self._set_state(account, table, index, State.WRITE_ONLY)
+        await self._drop(account, table, found.indexes.named(name))
 
-    async def _note(self, account: str, table: str, index: Index, progress: BuildProgress | None) -> None:
-        """Note how far the build of an index has come; None: it has ended."""
-        value = None if progress is None else json.dumps(progress).encode()
-        await self._engine.commit(INDEX_BUILDS, account, put_rows({_row_of(table, index): value}))
+    async def _drop(self, account: str, table: str, indexes: Sequence[Index]) -> None:
+        """Drop indexes that no query uses."""
+        async with self._changing(account, table):
+            changed = await self._catalog.drop_indexes(account, table, indexes)
+        await self._settle(changed.space, changed.indexes.version)
 
     async def _set_state(self, account: str, table: str, index: Index, state: State) -> None:
         async with self._changing(account, table):
@@ -146,6 +156,15 @@ class IndexBuilder:
         if table is None:
             raise DeclarationError(f"account {account} has no table {name[:64]}")
         return table
+
+    async def _fill(self, account: str, table: str, index: Index) -> AsyncGenerator[BuildProgress, None]:
+        """Give an index the entries of all rows, and yield how far that has come, once it is noted."""
+        await self._set_state(account, table, index, State.BUILDING)
+        progress = await read_build(self._engine, account, row_of(table), index.space)
+        async with aclosing(self._filled(account, table, index, progress)) as steps:
+            async for step in steps:
+                await note_build(self._engine, account, row_of(table), index.space, step)
+                yield step
 
     async def _filled(
         self, account: str, table: str, index: Index, progress: BuildProgress
@@ -165,7 +184,7 @@ class IndexBuilder:
                     rows, after = rows + len(keys), keys[-1]
                 if rows - noted >= _NOTED_ROWS:
                     noted = rows
-                    _found(await self._table(account, table), index.name)
+                    require_declared((await self._table(account, table)).indexes, index)
                     yield BuildProgress(rows, after)
         yield BuildProgress(rows, after)
 
@@ -200,24 +219,3 @@ def _found(table: Table, name: str) -> Index:
     if index is None:
         raise DeclarationError(f"the table {table.name} has no index {name}")
     return index
-
-
-def _row_of(table: str, index: Index) -> str:
-    return f"{row_of(table)}/{index.space}"
-
-
-def _read_progress(value: bytes | None) -> BuildProgress:
-    if value is None:
-        return BuildProgress()
-    rows, after = json.loads(value)
-    return BuildProgress(rows, None if after is None else (after[0], after[1]))
-
-
-def _verify(key: Key, value: bytes) -> None:
-    name, _, space = key[1].rpartition("/")
-    if not name or not space.isdecimal():
-        raise ValueError(f"the build of an index has the row {key[1]!r}")
-    _read_progress(value)
-
-
-BUILDS_SPACE = Space(number=INDEX_BUILDS, owner="table", title="the builds of indexes", copied=True, verify=_verify)

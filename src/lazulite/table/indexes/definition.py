@@ -2,11 +2,16 @@
 
 An index is *write-only* first: writes keep its entries. Then it is *building*: once every process knows of it, the
 entries of the rows before it are added. Once it has them all, it is *ready*, and queries use it.
+
+An index that is built again has a successor: one of the same name, declared behind it. Both are kept until the
+successor is ready. Then the one before it is write-only again, in the same commit, and dropped later.
+
+Invariant: at most one index of a name is ready.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Self
 
@@ -90,19 +95,43 @@ class Indexes:
     declared: tuple[Index, ...] = ()
     """In the order in which they were."""
 
+    def named(self, name: str) -> Sequence[Index]:
+        """Return the index of a name, compared without case, and its successor, in order."""
+        return [index for index in self.declared if index.name.lower() == name.lower()]
+
     def find(self, name: str) -> Index | None:
-        """Return the index of a name, compared without case; None if there is none."""
-        return next((index for index in self.declared if index.name.lower() == name.lower()), None)
+        """Return the index of a name that is ready or to be built; None if there is none."""
+        return next(iter(self.named(name)[-1:]), None)
+
+    def before(self, index: Index) -> Sequence[Index]:
+        """Return the indexes before a successor of their name."""
+        return [each for each in self.named(index.name) if each.space != index.space]
+
+    @property
+    def current(self) -> Sequence[Index]:
+        """One index of each name: the one that is ready, if any is."""
+        last = {index.name.lower(): index for index in self.declared}
+        return list(
+            (last | {index.name.lower(): index for index in self.declared if index.state is State.READY}).values()
+        )
 
     def with_index(self, index: Index) -> "Indexes":
         """Return these with an index more, or with a new state of one of them."""
-        if self.find(index.name) is None:
+        if all(each.space != index.space for each in self.declared):
             return Indexes(self.version + 1, (*self.declared, index))
         return Indexes(self.version + 1, tuple(index if each.space == index.space else each for each in self.declared))
 
-    def without(self, index: Index) -> "Indexes":
-        """Return these without one of them."""
-        return Indexes(self.version + 1, tuple(each for each in self.declared if each.space != index.space))
+    def with_ready(self, index: Index) -> "Indexes":
+        """Return these with an index ready, and the ones before it write-only."""
+        states = {index.space: State.READY} | {each.space: State.WRITE_ONLY for each in self.before(index)}
+        return Indexes(
+            self.version + 1,
+            tuple(replace(each, state=states.get(each.space, each.state)) for each in self.declared),
+        )
+
+    def without(self, spaces: Collection[int]) -> "Indexes":
+        """Return these without the indexes of some spaces."""
+        return Indexes(self.version + 1, tuple(each for each in self.declared if each.space not in spaces))
 
     def fields(self) -> dict[str, object]:
         """Return the stored form: a JSON object."""
@@ -148,3 +177,13 @@ def check_declaration(name: str, on: Sequence[str], others: Sequence[Index]) -> 
             raise DeclarationError(f"{each} is a key of the table, and needs no index")
         if len(each) > PROPERTY_NAME_MAX or not is_name(each):
             raise DeclarationError(f"no property can have the name {each!r}")
+
+
+def require_declared(indexes: Indexes, index: Index) -> None:
+    """Reject what concerns an index that is not declared any more.
+
+    Raises:
+        DeclarationError: it was dropped.
+    """
+    if all(each.space != index.space for each in indexes.declared):
+        raise DeclarationError(f"the index {index.name} was dropped meanwhile")
