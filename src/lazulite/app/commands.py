@@ -142,3 +142,6 @@ INDEX_DROP = Command("index-drop", IndexArguments, seconds_max=None)
 
 INDEX_EXPLAIN = Command("index-explain", ExplainArguments)
 """Has how a filter is served: its class and the indexes used, then for each index why, or why not."""
+
+INDEX_EXPORT = Command("index-export", TableArguments)
+"""Has an object for each index of a table, with the types of its properties in some entities."""

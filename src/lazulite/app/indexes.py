@@ -14,6 +14,7 @@ from lazulite.app.commands import (
     INDEX_CREATE,
     INDEX_DROP,
     INDEX_EXPLAIN,
+    INDEX_EXPORT,
     INDEX_LIST,
     ExplainArguments,
     IndexArguments,
@@ -131,6 +132,7 @@ class IndexCommands:
         channel.register(INDEX_BUILD, self.build)
         channel.register(INDEX_DROP, self.drop)
         channel.register(INDEX_EXPLAIN, self.explain)
+        channel.register(INDEX_EXPORT, self.export)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -210,6 +212,15 @@ class IndexCommands:
                 if index.name not in used:
                     why = f"{' and '.join(used)} is preferred; this one has {why}"
                 yield {"index": index.name, "used": index.name in used, "why": why}
+
+    async def export(self, of: TableArguments) -> AsyncGenerator[Json, None]:
+        """Yield an object for each index of a table, with the types of its properties in some entities."""
+        account = self._account(of.account)
+        indexes = (await _told(self._builder.indexes(account, of.table))).current
+        types = await _told(self._builder.property_types(account, of.table))
+        for index in indexes:
+            of_index = {name: dict(types.get(name, {})) for name in index.on}
+            yield {"name": index.name, "on": list(index.on), "scope": index.scope.value, "types": of_index}
 
     async def _index(self, account: str, of: IndexArguments) -> Index:
         found = (await _told(self._builder.indexes(account, of.table))).find(of.name)

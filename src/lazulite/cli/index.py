@@ -1,4 +1,4 @@
-"""`lazulite index`: declare, build, list, explain and drop indexes of a table."""
+"""`lazulite index`: declare, build, list, explain, export and drop indexes of a table."""
 
 import json
 import sys
@@ -12,6 +12,7 @@ from lazulite.app.commands import (
     INDEX_CREATE,
     INDEX_DROP,
     INDEX_EXPLAIN,
+    INDEX_EXPORT,
     INDEX_LIST,
     ExplainArguments,
     IndexArguments,
@@ -20,6 +21,7 @@ from lazulite.app.commands import (
 )
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.errors import CommandError
+from lazulite.cli.index_export import IndexDefinition, patterns_module
 from lazulite.cli.selected_database import selected_database
 from lazulite.control.client import Client
 from lazulite.control.command import Command, ControlError, Json
@@ -90,7 +92,20 @@ def _explained(query: Mapping[str, Any], *indexes: Mapping[str, Any]) -> Iterato
         yield f"{each['index']}: {'used' if each['used'] else 'not used'}: {each['why']}"
 
 
-_COMMANDS = {"list": _list, "create": _create, "rebuild": _rebuild, "drop": _drop, "explain": _explain}
+def _export(args: Namespace, environ: Environment) -> None:
+    found: list[Any] = []
+    _each(args, environ, INDEX_EXPORT, TableArguments(args.table, args.account or ""), found.append)
+    print(patterns_module(args.table, [IndexDefinition(**each) for each in found]), end="")
+
+
+_COMMANDS = {
+    "list": _list,
+    "create": _create,
+    "rebuild": _rebuild,
+    "drop": _drop,
+    "explain": _explain,
+    "export": _export,
+}
 
 
 def _print_json(items: Iterable[Json]) -> None:
@@ -147,6 +162,7 @@ def _run_here(args: Namespace, environ: Environment, command: Command[A], argume
                 INDEX_BUILD.name: commands.build,
                 INDEX_DROP.name: commands.drop,
                 INDEX_EXPLAIN.name: commands.explain,
+                INDEX_EXPORT.name: commands.export,
             }
             async with commands.running(), aclosing(handlers[command.name](arguments)) as items:
                 async for item in items:

@@ -442,6 +442,7 @@ def _add_index(commands: Commands) -> None:
         ("rebuild", "build an index again"),
         ("drop", "drop an index"),
         ("explain", "tell how a filter is served, and why"),
+        ("export", "print the indexes of a table as Python"),
     ):
         action = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         action.add_argument("table", metavar="TABLE", help="name of the table")
@@ -454,6 +455,9 @@ def _add_index(commands: Commands) -> None:
             action.add_argument("--scope", choices=("partition", "table"), default="partition", help=text)
         if name == "explain":
             action.add_argument("filter", metavar="FILTER", help="a $filter, in quotes")
+        if name == "export":
+            text = "as a class for lazulite-patterns, which keeps such indexes on any account"
+            action.add_argument("--as-patterns", action="store_true", required=True, help=text)
         if name in ("list", "explain"):
             text = f"print a line of JSON for {'each' if name == 'list' else 'the query and each'} index"
             action.add_argument("--json", action="store_true", help=text)

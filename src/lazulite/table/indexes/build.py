@@ -10,7 +10,8 @@ was, in whatever process. Entries are added in bounded steps, and requests have 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from itertools import groupby
 
@@ -30,9 +31,11 @@ from lazulite.table.indexes.definition import (
     require_declared,
 )
 from lazulite.table.indexes.entries import IndexMaintenance
+from lazulite.table.model.property_reader import literal_reader
 
 _ROWS_OF_A_COMMIT = 100
 _COMMITS_AT_ONCE = 32
+_ENTITIES_SAMPLED = 1000
 _NOTED_ROWS = 10_000
 """Rows that may be gone through again after an interruption."""
 
@@ -64,6 +67,23 @@ class IndexBuilder:
             DeclarationError: there is no such table.
         """
         return (await self._table(account, table)).indexes
+
+    async def property_types(self, account: str, table: str) -> Mapping[str, Mapping[str, int]]:
+        """Return the properties that have indexes, and how many of the first entities have each of their types.
+
+        Raises:
+            DeclarationError: there is no such table.
+        """
+        found = await self._table(account, table)
+        readers = {name: literal_reader(name) for index in found.indexes.declared for name in index.on}
+        types: dict[str, Counter[str]] = {name: Counter() for name in readers}
+        sample = self._engine.scan(found.space, [KeyRange(("", ""), None)], _ENTITIES_SAMPLED)
+        async with aclosing(sample) as parts:
+            async for part in parts:
+                for name, read in readers.items():
+                    literals = map(read, part.values)
+                    types[name].update(literal.edm.name for literal in literals if literal is not None)
+        return types
 
     async def create(self, account: str, table: str, name: str, on: Sequence[str], scope: Scope) -> Index:
         """Declare an index. It is to be built, which waits until every process knows of it.
