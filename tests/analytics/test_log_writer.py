@@ -8,11 +8,12 @@ import pytest
 from lazulite.analytics.collector import Collector
 from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.analytics.log_container import TICKS_PER_HOUR, LogContainer
-from lazulite.analytics.log_writer import LogWriter
+from lazulite.analytics.log_writer import UNVERIFIED_BYTES_MAX, LineQuota, LogWriter
 from lazulite.analytics.requests import LoggedRequest, RequestReader
 from lazulite.app.analytics import analytics
 from lazulite.app.stores import open_store
 from lazulite.engine.contract import EngineUnavailableError
+from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import Metadata
 from lazulite.server.admission.scheduler import FairScheduler
@@ -98,6 +99,46 @@ async def test_lines_without_room_are_dropped_and_counted() -> None:
     await writer.publish()
     assert 0 < counts.lines < 10
     assert counts.lines + counts.dropped_lines == 10
+
+
+def refused(*, is_verified: bool = False) -> LoggedRequest:
+    (found,) = read(answered(request_of("table", "QueryEntity"), Response(403)))
+    return found._replace(is_verified=is_verified)
+
+
+async def test_strangers_have_a_share_of_the_lines_in_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, _, counts, _ = new_writer()
+    monkeypatch.setattr("lazulite.analytics.log_writer.UNVERIFIED_BYTES_MAX", 1500)
+    writer.take([refused()] * 1000)
+    await writer.publish()
+    share = counts.lines
+    assert 2 <= share <= 10
+    assert counts.refused_lines == 1000 - share
+    writer.take([request(), refused(is_verified=True), request("PutMessage", "queue")])
+    await writer.publish()
+    assert (counts.lines, counts.refused_lines) == (share + 3, 1000 - share)
+    late = refused()._replace(ended=NOW + 60 * TICKS_PER_SECOND)
+    writer.take([late] * 1000)
+    await writer.publish()
+    assert (counts.lines, counts.refused_lines, counts.dropped_lines) == (2 * share + 3, 2000 - 2 * share, 0)
+
+
+def test_an_old_minute_gives_no_new_share() -> None:
+    lines = LineQuota()
+    assert lines.take("a", "table", 2, UNVERIFIED_BYTES_MAX)
+    assert not lines.take("a", "table", 1, 1)
+    assert not lines.take("a", "table", 2, 1)
+    assert lines.take("a", "queue", 1, 1)
+    assert lines.take("a", "table", 3, 1)
+
+
+async def test_bytes_are_counted_and_not_characters() -> None:
+    writer, blobs, counts, _ = new_writer(bytes_max=1500)
+    keys = ["/acct/orders/" + "\N{HIRAGANA LETTER A}" * 200] * 3
+    writer.take([request()._replace(key=key) for key in keys])
+    await writer.publish()
+    assert (counts.lines, counts.dropped_lines) == (1, 2)
+    assert len(blobs.put_blobs[0][2]) <= 1500
 
 
 async def test_a_full_blob_does_not_wait_for_its_time() -> None:

@@ -135,6 +135,14 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def test_a_server_that_is_not_reached_gets_no_head(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Cloud() as server:
+        file = tmp_path / "cloud.txt"
+        file.write_text(server.connection_string)
+    assert main(["logs", "--connection-string-file", str(file)]) == 1
+    assert capsys.readouterr().out == ""
+
+
 def test_lines_of_all_services_in_their_order(cloud: Cloud, run: Run, now: datetime) -> None:
     times = [now - timedelta(seconds=seconds) for seconds in (5400, 60, 50, 40, 30)]
     old, first, second, third, last = times

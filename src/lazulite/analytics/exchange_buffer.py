@@ -72,6 +72,8 @@ class AnalyticsCounts:
     """With these lines."""
     dropped_lines: int = 0
     """For which there was no room, or that could not be written."""
+    refused_lines: int = 0
+    """Of refused requests without good credentials, beyond their share."""
     dropped_exchanges: int = 0
     """Requests for which there was no room before they were read."""
     uncounted: int = 0

@@ -3,6 +3,7 @@
 Invariants:
 - lines wait in memory, within a bound; those that do not fit, or cannot be written, are dropped and counted;
 - a blob has the lines of one account, service, version and hour, and is published whole;
+- requests that were refused without good credentials have a bounded share of an account's lines: anybody can send them;
 - nothing that fails here is noticed by a request.
 
 Source: reference §18.1.
@@ -10,6 +11,7 @@ Source: reference §18.1.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts
@@ -25,6 +27,9 @@ BLOB_BYTES_MAX: Final = 4 * 1024 * 1024
 """Lines of more bytes are published before their time."""
 BYTES_MAX: Final = 32 * 1024 * 1024
 """What all lines that wait may take."""
+UNVERIFIED_BYTES_MAX: Final = 256 * 1024
+"""What lines of refused requests without good credentials may take in a minute, of one account and service."""
+_TICKS_PER_MINUTE: Final = TICKS_PER_HOUR // 60
 
 
 class LogGroup(NamedTuple):
@@ -41,16 +46,16 @@ class LogLines:
     """The lines of one blob, as they gather."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
+        self.texts: list[bytes] = []
         self.size = 0
         self.classes: set[OperationClass] = set()
         self.count = self.first = self.last = 0
         """The number of lines; the earliest and the latest start of a request, in ticks."""
 
-    def add(self, text: str, size: int, count: int, operation_class: OperationClass, started: int) -> None:
+    def add(self, text: bytes, count: int, operation_class: OperationClass, started: int) -> None:
         """Add the lines of a request that was started at a tick."""
         self.texts.append(text)
-        self.size += size
+        self.size += len(text)
         self.count += count
         if operation_class not in self.classes:
             self.classes.add(operation_class)
@@ -71,6 +76,28 @@ def is_logged(logging: Logging, operation_class: OperationClass) -> bool:
     if operation_class == "read":
         return logging.read
     return logging.write if operation_class == "write" else logging.delete
+
+
+def is_anyones(request: AnalyticsRequest) -> bool:
+    """Return whether a request could come from anybody, and was refused."""
+    return not request.is_verified and request.status != "Success" and request.http_status != HTTPStatus.NOT_MODIFIED
+
+
+class LineQuota:
+    """What the lines of `is_anyones` requests may still take in the current minute."""
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, str], tuple[int, int]] = {}
+        """The minute and the bytes, by account and service. Only services whose logs are on have an item."""
+
+    def take(self, account: str, service: str, minute: int, size: int) -> bool:
+        """Count bytes; return whether there was room for them."""
+        then, taken = self._taken.get((account, service), (minute, 0))
+        taken = size if then < minute else taken + size
+        if taken > UNVERIFIED_BYTES_MAX:
+            return False
+        self._taken[account, service] = max(then, minute), taken
+        return True
 
 
 class LogWriter:
@@ -99,6 +126,7 @@ class LogWriter:
         self._blob_bytes_max = blob_bytes_max
         self._groups: dict[LogGroup, LogLines] = {}
         self._held_bytes = 0
+        self._unverified = LineQuota()
         self._is_due = asyncio.Event()
         """A blob is full, or the process ends."""
         self._is_ending = self._has_failed = False
@@ -111,16 +139,22 @@ class LogWriter:
             if not is_logged(logging, operation_class):
                 continue
             version, ended = logging.version, request.ended
-            text, count = text_of(request, version)
+            written, count = text_of(request, version)
+            text = written.encode()
             size = len(text)
             if self._held_bytes + size > bytes_max:
                 self._counts.dropped_lines += count
+                continue
+            if is_anyones(request) and not self._unverified.take(
+                request.account, request.service, ended // _TICKS_PER_MINUTE, size
+            ):
+                self._counts.refused_lines += count
                 continue
             key = request.account, request.service, version, ended // TICKS_PER_HOUR
             lines = groups.get(key)  # type: ignore[call-overload]  # equal to the named tuple, and made faster
             if lines is None:
                 lines = groups[LogGroup(*key)] = LogLines()
-            lines.add(text, size, count, operation_class, request.started)
+            lines.add(text, count, operation_class, request.started)
             self._held_bytes += size
             if lines.size >= self._blob_bytes_max:
                 self._is_due.set()
@@ -173,7 +207,7 @@ class LogWriter:
 
     async def _put(self, group: LogGroup, lines: LogLines) -> None:
         folder = folder_of(group.service, group.hour)
-        await self._container.put(group.account, folder, "".join(lines.texts).encode(), lines.metadata(group.version))
+        await self._container.put(group.account, folder, b"".join(lines.texts), lines.metadata(group.version))
 
 
 def _second(ticks: int) -> str:

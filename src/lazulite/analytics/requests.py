@@ -86,7 +86,7 @@ class LoggedRequest(NamedTuple):
     query: str
     """As they came, with signatures."""
     key: str
-    """The requested object: `/account/…`, decoded."""
+    """The requested object: `/account/…`, decoded; empty if no requests are logged."""
     id: str
     client: str
     headers: Mapping[str, str]
@@ -368,6 +368,9 @@ class RequestReader:
         fields.update(_fields_in(found.opening))
         address = self._address(Request(method, path, query, headers, scheme=found.scheme), record.service)
         total_ms = max(found.total_ms, found.elapsed_ms)
+        key = ""
+        if properties.logging.is_on:
+            key = _key(record.service, operation, address, record.account, query, fields.get("location", ""))
         yield LoggedRequest(
             record.account,
             record.service,
@@ -392,7 +395,7 @@ class RequestReader:
             method,
             path,
             query,
-            _key(record.service, operation, address, record.account, query, fields.get("location", "")),
+            key,
             found.id,
             found.client,
             headers,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from heapq import merge
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO
@@ -39,9 +40,10 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     reader = LogReader(now - timedelta(seconds=args.since), now + timedelta(hours=1))
     with _client(args, environ) as client:
         lines = merge(*(reader.lines(client, name) for name in SERVICES), key=lambda line: line.start)
+        first = [*islice(lines, 1)]  # A head without a server would be a table of nothing.
         if not args.json:
             print(_COLUMNS.format(*_TITLES))
-        for line in lines:
+        for line in chain(first, lines):
             if line.is_failed or not args.failed:
                 print(_json(line) if args.json else _row(line))
     if reader.unreadable:

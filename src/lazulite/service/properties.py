@@ -143,6 +143,11 @@ class Logging:
     version: str = ANALYTICS_VERSION
     """The version of the format of the logs."""
 
+    @property
+    def is_on(self) -> bool:
+        """Whether any requests are logged."""
+        return self.read or self.write or self.delete
+
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
@@ -180,9 +185,7 @@ class ServiceProperties:
     @property
     def asks_for_analytics(self) -> bool:
         """Whether requests are logged, or counted."""
-        logging = self.logging
-        logged = logging.read or logging.write or logging.delete
-        return logged or self.hour_metrics.enabled or self.minute_metrics.enabled
+        return self.logging.is_on or self.hour_metrics.enabled or self.minute_metrics.enabled
 
     def merge(self, update: "PropertiesUpdate") -> "ServiceProperties":
         """Return the properties after an update."""

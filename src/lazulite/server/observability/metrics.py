@@ -54,6 +54,7 @@ READINGS = {
     "analytics_lines_total": "Lines of Storage Analytics' logs that were published.",
     "analytics_blobs_total": "Blobs with these lines.",
     "analytics_dropped_lines_total": "Lines that were dropped: no room, or they could not be written.",
+    "analytics_refused_lines_total": "Lines of refused requests without good credentials, beyond their share.",
     "analytics_dropped_exchanges_total": "Requests that analytics has dropped unread: no room.",
     "analytics_uncounted_total": "Requests that the metrics tables do not count: too many counters.",
     "analytics_failed_rounds_total": "Attempts to write metrics tables that failed, and are repeated.",
