@@ -183,7 +183,7 @@ class SharedKey:
             text = self._canonicalize(self._scheme, request, self._account.name, request.path, self._comp)
             raise authentication_failed(
                 f"The MAC signature found in the HTTP request '{signature}' is not the same as any computed "
-                f"signature. Server used following string to sign: '{_shown(text)}'."
+                f"signature. Server used following string to sign: '{shown_string(text)}'."
             )
 
     def repeated(self, marked: Request, names: Sequence[str]) -> "RepeatedSharedKey | None":
@@ -282,7 +282,7 @@ class RepeatedSharedKey(NamedTuple):
         return False
 
 
-def _shown(string_to_sign: str) -> str:
+def shown_string(string_to_sign: str) -> str:
     """Return a string to sign as a rejection shows it to the sender of its request.
 
     Everything in it came with the request. What authorizes another request is left out, as clients write rejections
