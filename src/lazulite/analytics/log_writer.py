@@ -78,13 +78,13 @@ def is_logged(logging: Logging, operation_class: OperationClass) -> bool:
     return logging.write if operation_class == "write" else logging.delete
 
 
-def is_anyones(request: AnalyticsRequest) -> bool:
-    """Return whether a request could come from anybody, and was refused."""
-    return not request.is_verified and request.status != "Success" and request.http_status != HTTPStatus.NOT_MODIFIED
+def is_refusal(request: AnalyticsRequest) -> bool:
+    """Return whether a request failed."""
+    return request.status != "Success" and request.http_status != HTTPStatus.NOT_MODIFIED
 
 
 class LineQuota:
-    """What the lines of `is_anyones` requests may still take in the current minute."""
+    """What the lines of refused requests without good credentials have taken in the current minute."""
 
     def __init__(self) -> None:
         self._taken: dict[tuple[str, str], tuple[int, int]] = {}
@@ -145,8 +145,10 @@ class LogWriter:
             if self._held_bytes + size > bytes_max:
                 self._counts.dropped_lines += count
                 continue
-            if is_anyones(request) and not self._unverified.take(
-                request.account, request.service, ended // _TICKS_PER_MINUTE, size
+            if (
+                not request.is_verified
+                and is_refusal(request)
+                and not self._unverified.take(request.account, request.service, ended // _TICKS_PER_MINUTE, size)
             ):
                 self._counts.refused_lines += count
                 continue
