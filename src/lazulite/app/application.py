@@ -21,6 +21,7 @@ from typing import NamedTuple, Self
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.channel import status_of
 from lazulite.app.commands import STATUS
+from lazulite.app.faults import reject_rules
 from lazulite.app.servers import REQUEST_IDS, front, leave_all
 from lazulite.app.services import meter_of, open_logs, open_services
 from lazulite.app.stores import Store, open_store
@@ -47,6 +48,7 @@ from lazulite.settings.tracing import trace_exporters_from
 _OF_THE_HOST = ("cert", "key", "metrics_port")
 """Settings of ports, which the ASGI server has. In place of a port for metrics, `create_app` takes a path."""
 
+_NO_RULES = "an ASGI application leaves connections and bodies to its host; use lazulite serve"
 _ALL = ""
 """In place of a service's name: all services, distinguished by the hosts of requests."""
 
@@ -111,6 +113,8 @@ def create_app(
         unusable.append("workers")
     if unusable:
         raise ConfigError(f"an ASGI application does not support {', '.join(unusable)}; configure the ASGI server")
+    if settings.faults is not None:
+        raise ConfigError(f"faults: {_NO_RULES}")
     if location is not None:
         settings = replace(settings, location=Path(location))
     return Application(settings, metrics_path)
@@ -277,6 +281,7 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
 
             applications = {name: application([name]) for name in settings.services}
             applications[_ALL] = application(settings.services)
+            reject_rules(store.channel, _NO_RULES)
             store.channel.register(STATUS, status_of("server", lambda: _readings(applications.values(), store, buffer)))
             serve: Mapping[str, Serve] = applications
             if metrics is not None and metrics_path is not None:

@@ -48,6 +48,18 @@ async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> Fa
     return rules
 
 
+def reject_rules(channel: Channel, why: str) -> None:
+    """Have a channel answer the commands of rules that this server has none, and why."""
+
+    async def reject() -> Json:
+        raise ControlError("no-rules", f"this server has no rules of faults: {why}")
+
+    channel.register(LIST_FAULTS, lambda _: single(reject()))
+    channel.register(ADD_FAULTS, lambda _: single(reject()))
+    channel.register(REMOVE_FAULT, lambda _: single(reject()))
+    channel.register(CLEAR_FAULTS, lambda _: single(reject()))
+
+
 def clock_of(faults: FaultSource, service: str, right: Clock) -> Clock:
     """Return the clock of a service: one that rules can change, if this process has rules."""
     return faults.clock(service, right) if isinstance(faults, FaultRules) and faults.may_change_clock else right

@@ -20,7 +20,7 @@ from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
 from lazulite.app.commands import KEY_SAMPLE, STATUS, TRAFFIC
-from lazulite.app.faults import RuleCommands
+from lazulite.app.faults import RuleCommands, reject_rules
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.partitions import PrimaryCommands
 from lazulite.app.registry import CODEC, SERVICES, SPACES
@@ -121,6 +121,9 @@ def _new_change_log(settings: Settings) -> ChangeLog | None:
     return ChangeLog()
 
 
+_NO_RULES = "with a database they need --workers 1, as no process counts for several workers"
+
+
 @contextmanager
 def _peers(settings: Settings) -> Iterator[Settings]:
     """Yield the settings; with a database, its processes find one another in a directory from then on."""
@@ -150,11 +153,12 @@ async def _behind(
     """
     if settings.database is not None:
         if settings.faults is not None:
-            raise ConfigError("--faults with a database needs --workers 1: there is no process that counts")
+            raise ConfigError(f"--faults: {_NO_RULES}")
         alone = replace(settings, control_socket=None, database=replace(settings.database, peers=None))
         async with open_store(alone) as store:
             pass
         async with open_channel(settings) as channel:
+            reject_rules(channel, _NO_RULES)
             yield replace(store, channel=channel), _close
         return
     async with open_location(settings, flush_observer, change_log=log) as opened:
