@@ -176,6 +176,7 @@ class Checkout:
         data.mkdir(parents=True)
         for program in ("import_csv.py", "archive_employee.py"):
             shutil.copy(ROOT / "examples" / program, data.parent)
+        shutil.copytree(ROOT / "examples" / "advise", data.parent / "advise")
         with (ROOT / "examples" / "data" / "weather.csv").open(encoding="utf-8") as file:
             rows = [line for line, _ in zip(file, range(EXAMPLE_ROWS + 1), strict=False)]
         (data / "weather.csv").write_text("".join(rows), encoding="utf-8")

@@ -206,3 +206,11 @@ def picture(text: str) -> Path:
     if path.suffix not in _PICTURES:
         raise ArgumentTypeError(f"{text!r} ends in none of {', '.join(_PICTURES)}")
     return path
+
+
+def advice_file(text: str) -> Path:
+    """Return the path of a page or of JSON, by its ending."""
+    path = Path(text)
+    if path.suffix not in (".html", ".json"):
+        raise ArgumentTypeError(f"{text!r} ends in neither .html nor .json")
+    return path
