@@ -24,6 +24,8 @@ APART: Mapping[str, str] = {
     "lazulite.blob.blobs.snapshots": "an operation, as its neighbours are; the table of routes names them all",
     "lazulite.blob.storage.expiry": "rows below the call of an operation, which only starts them",
     "lazulite.blob.tags.blob_tags": "an operation, as its neighbours are; the table of routes names them all",
+    "lazulite.ui.pages.job_pages": "a page, as its neighbours are; the table of routes names them all",
+    "lazulite.ui.pages.session_pages": "a page, as its neighbours are; the table of routes names them all",
     "lazulite.server.middleware.by_host": "a middleware: servers choose among them",
     "lazulite.server.middleware.scheduling": "a middleware: applications choose among them",
     "lazulite.server.observability.debug_log": "a log: processes choose among them",

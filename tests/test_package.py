@@ -108,7 +108,9 @@ def test_no_optional_package_is_installed(installed: Installed) -> None:
 
 def test_the_distributions_hold_the_package_and_nothing_else(installed: Installed) -> None:
     package = ROOT / "src" / "lazulite"
-    sources = [*package.rglob("*.py"), *(package / "faults" / "presets").iterdir(), *package.rglob("*.html")]
+    data = (package / "faults" / "presets", package / "ui" / "static")
+    folders = chain.from_iterable(folder.iterdir() for folder in data)
+    sources = [*package.rglob("*.py"), *package.rglob("*.html"), *folders]
     modules = {str(each.relative_to(ROOT / "src")) for each in sources}
     with zipfile.ZipFile(installed.wheel) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}

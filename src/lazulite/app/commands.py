@@ -145,3 +145,16 @@ INDEX_EXPLAIN = Command("index-explain", ExplainArguments)
 
 INDEX_EXPORT = Command("index-export", TableArguments)
 """Has an object for each index of a table, with the types of its properties in some entities."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUiArguments:
+    """How the explorer is opened."""
+
+    port: int = 0
+    """To listen on, unless the explorer is open; 0: any free one."""
+
+
+OPEN_UI = Command("ui-open", OpenUiArguments, seconds_max=None)
+"""Has an item with `url`, by which a browser signs in once, and `started`: whether this command has opened the
+explorer. If so, empty items follow, and the explorer is closed when the client hangs up."""

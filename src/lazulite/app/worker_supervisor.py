@@ -10,11 +10,11 @@ import pickle
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from socket import socket
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from lazulite.app import worker
 from lazulite.app.account_data import AccountData
@@ -41,6 +41,7 @@ from lazulite.faults.rules import FaultRules
 from lazulite.partitions.ledger import LEDGER, MemoryLedger
 from lazulite.server import lifecycle
 from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.net.certificate import Certificate
 from lazulite.server.server import Ports
 from lazulite.server.workers.locked_output import new_lock
 from lazulite.server.workers.metrics import WorkerMetrics
@@ -49,25 +50,29 @@ from lazulite.server.workers.supervisor import Address, WorkerSupervisor
 from lazulite.service.definition import ServiceDependencies
 from lazulite.settings.config import ConfigError, Settings, replica_path
 
+T = TypeVar("T")
 Attach: TypeAlias = Callable[[socket, Callable[[], None]], Awaitable[None]]
 
 
-async def serve_by_workers(
-    settings: Settings, announce: Callable[[Store, Mapping[str, Ports], int | None], None]
-) -> None:
+Beside: TypeAlias = Callable[[Settings, Store, Certificate | None], AbstractAsyncContextManager[T]]
+"""Opens what the primary has beside the workers, given its settings, its store and its certificate."""
+Announce: TypeAlias = Callable[[Store, T, Mapping[str, Ports], int | None], None]
+"""Called once requests are accepted, with the store, what is beside, the ports of each service and that for metrics."""
+
+
+async def serve_by_workers(settings: Settings, beside: Beside[T], announce: Announce[T]) -> None:
     """Serve by workers until a signal.
 
     Args:
         settings: of the process.
-        announce: called with the store, the ports of each service and the port for metrics, once requests are accepted.
+        beside: opens what the primary has beside the workers.
+        announce: called once requests are accepted.
     """
     with _peers(settings) as joined:
-        await _serve_by_workers(joined, announce)
+        await _serve_by_workers(joined, beside, announce)
 
 
-async def _serve_by_workers(
-    settings: Settings, announce: Callable[[Store, Mapping[str, Ports], int | None], None]
-) -> None:
+async def _serve_by_workers(settings: Settings, beside: Beside[T], announce: Announce[T]) -> None:
     certificate = certificate_of(settings)
     lock = new_lock()
     log = _new_change_log(settings)
@@ -77,6 +82,7 @@ async def _serve_by_workers(
         async with (
             _behind(settings, None if metrics is None else metrics.flushed, log) as (store, attach),
             workers_metrics_server(settings, metrics, worker_metrics, store.statistics) as page,
+            beside(settings, store, certificate) as opened,
         ):
             tune_garbage_collector()
             workers = WorkerSupervisor(
@@ -101,7 +107,7 @@ async def _serve_by_workers(
             metrics_port = None if page is None else page.port
 
             def on_ready(ports: Mapping[tuple[str, ...], Ports]) -> None:
-                announce(store, {name: found for names, found in ports.items() for name in names}, metrics_port)
+                announce(store, opened, {name: found for names, found in ports.items() for name in names}, metrics_port)
 
             await lifecycle.serve(workers, on_ready=on_ready, on_hangup=None if certificate is None else workers.reload)
     finally:

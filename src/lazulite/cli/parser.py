@@ -22,6 +22,7 @@ from lazulite.cli.flag_types import (
     entity_count,
     message_count,
     picture,
+    port,
     rehydrate_seconds,
     retention_days,
     store,
@@ -169,6 +170,7 @@ def build_parser() -> Parser:
     _add_store(commands)
     _add_upgrade(commands)
     _add_status(commands)
+    _add_ui(commands)
     _add_heat(commands)
     _add_targets(commands)
     _add_partitions(commands)
@@ -394,6 +396,14 @@ def _long(parser: Parser) -> None:
 def _add_status(commands: Commands) -> None:
     parser = _command(commands, "status", "status", "print the processes of a running server")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each process")
+    _control_flags(parser)
+
+
+def _add_ui(commands: Commands) -> None:
+    parser = _command(commands, "ui", "ui", "open the explorer of a running server in a browser")
+    text = "port of the explorer, unless it is open (any free one)"
+    parser.add_argument("--ui-port", type=port, default=0, metavar="PORT", help=text)
+    parser.add_argument("--no-browser", action="store_true", help="print the link, and open no browser")
     _control_flags(parser)
 
 

@@ -15,6 +15,7 @@ from lazulite.app.telemetry import counters_of, metrics_server, new_metrics, ser
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.announcement import announcement
 from lazulite.cli.errors import CommandError
+from lazulite.cli.ui_host import UiHost, announce_ui, ui_host
 from lazulite.engine.contract import EngineError
 from lazulite.server import lifecycle
 from lazulite.server.net.certificate import CertificateError
@@ -32,13 +33,15 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise CommandError("--key and the ports for HTTPS need --cert", 2)
     if args.metrics_port is None and args.metrics_host is not None:
         raise CommandError("--metrics-host needs --metrics-port", 2)
+    if args.ui_port is None and (args.ui_host is not None or args.ui_read_only):
+        raise CommandError("--ui-host and --ui-read-only need --ui-port", 2)
     try:
         settings = settings_from(args, environ)
         lifecycle.allow_connections(settings.limits)
         if settings.workers > 1:
             from lazulite.app.worker_supervisor import serve_by_workers  # noqa: PLC0415 - not on Windows
 
-            lifecycle.run(serve_by_workers(settings, partial(_announce, settings)))
+            lifecycle.run(serve_by_workers(settings, ui_host, partial(_announce, settings)))
         else:
             with ExitStack() as stack:
                 logs = open_logs(settings, stack)
@@ -58,17 +61,21 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         metrics_server(
             settings, metrics, servers, store.statistics, partial(counters_of, store.counters, servers)
         ) as page,
+        ui_host(settings, store, certificate) as host,
     ):
         store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))
         tune_garbage_collector()
         await lifecycle.serve(
             servers,
-            on_ready=lambda ports: _announce(settings, store, ports, None if page is None else page.port),
+            on_ready=lambda ports: _announce(settings, store, host, ports, None if page is None else page.port),
             on_hangup=None if certificate is None else partial(reload_certificate, certificate),
         )
 
 
-def _announce(settings: Settings, store: Store, ports: Mapping[str, Ports], metrics_port: int | None) -> None:
+def _announce(
+    settings: Settings, store: Store, host: UiHost, ports: Mapping[str, Ports], metrics_port: int | None
+) -> None:
     lines = announcement(settings, store.directory, store.name, ports, metrics_port)
     sys.stdout.writelines(f"{line}\n" for line in lines)
+    announce_ui(host, ports)
     sys.stdout.flush()

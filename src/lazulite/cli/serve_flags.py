@@ -94,6 +94,7 @@ def add_others(parser: ArgumentParser) -> None:
     add_https_ports(parser.add_argument_group("HTTPS beside HTTP").add_argument)
     add_websites(parser)
     _log_flags(parser)
+    _ui_flags(parser)
     _process_flags(parser)
     _bearer_flags(parser)
     _limit_flags(parser)
@@ -193,6 +194,14 @@ def _log_flags(parser: ArgumentParser) -> None:
     text = "inject the faults of FILE, or of a preset, into requests: see lazulite faults"
     flag("--faults", metavar="FILE", help=text)
     flag("--metrics-host", type=host, metavar="HOST", help=f"address of the metrics port ({DEFAULT_HOST})")
+
+
+def _ui_flags(parser: ArgumentParser) -> None:
+    flag = parser.add_argument_group("explorer").add_argument
+    text = "serve the explorer, pages for a browser, on this port; 0: any free port"
+    flag("--ui-port", type=port, metavar="PORT", help=text)
+    flag("--ui-host", type=host, metavar="HOST", help=f"its address ({DEFAULT_HOST}); others need --cert")
+    flag("--ui-read-only", action="store_true", help="let the explorer change nothing that is stored")
 
 
 def _limit_flags(parser: ArgumentParser) -> None:

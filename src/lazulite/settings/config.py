@@ -86,6 +86,12 @@ class Settings:
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """The port of the Prometheus metrics; 0: any free port; None: no metrics."""
+    ui_host: str = "127.0.0.1"
+    """Where the explorer listens, if it is opened."""
+    ui_port: int | None = None
+    """The port of the explorer; 0: any free port; None: it is not open from the start."""
+    ui_read_only: bool = False
+    """Whether the explorer changes nothing that is stored."""
     trace_exporters: tuple[str, ...] = ()
     """The OpenTelemetry exporters of spans, by their names in its variables; empty: no spans."""
     bearer: BearerSettings | None = None
@@ -161,11 +167,16 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         faults=args.faults,
         metrics_host=args.metrics_host or "127.0.0.1",
         metrics_port=args.metrics_port,
+        ui_host=args.ui_host or "127.0.0.1",
+        ui_port=args.ui_port,
+        ui_read_only=args.ui_read_only,
         trace_exporters=trace_exporters_from(environ),
         bearer=bearer,
     )
     if any(len(names) > 1 for names in settings.servers):
         _check_shared_port(settings)
+    if not is_loopback(settings.ui_host) and settings.cert is None:
+        raise ConfigError(f"the explorer listens on {settings.ui_host} by HTTPS alone: pass --cert, too")
     return settings
 
 

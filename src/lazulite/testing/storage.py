@@ -28,6 +28,7 @@ from lazulite.auth.accounts.account import Account as ServedAccount
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.switches import Switches
 from lazulite.cli.connection_string import connection_string, path_style
+from lazulite.cli.ui_host import ui_host
 from lazulite.control.channel import Channel
 from lazulite.control.client import SECONDS_MAX, Client
 from lazulite.engine.contract import Clock, EngineUnavailableError
@@ -278,9 +279,11 @@ async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storag
     async with (
         open_store(settings, clock=clock, failpoints=failures, tuning=_ENGINE) as store,
         open_servers(settings, store, clock=clock, faults_for_test=True) as servers,
+        ui_host(settings, store, None, clock) as host,
     ):
         try:
             await servers.start()
+            host.ports = servers.ports
             store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))
             ports = {service: found.http or 0 for service, found in servers.ports.items()}
             storage = Storage(loop, ports, store.directory, failures, store.channel)

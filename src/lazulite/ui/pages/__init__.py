@@ -1,0 +1,1 @@
+"""What makes the context of each page, and what its actions do."""
