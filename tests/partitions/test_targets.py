@@ -52,6 +52,7 @@ def test_a_file_without_a_base_changes_the_targets_of_today(tmp_path: Path) -> N
         ("queue = 0", "queue: expected a target above 0, and a cap that is not below it"),
         ("queue = {target = 2, cap = 1}", "queue: expected a target above 0, and a cap that is not below it"),
         ("queue = {most = 2}", "queue.most: expected target or cap"),
+        ("indexes = 1", "indexes: expected true or false"),
         ("server_cap = {target = 2}", "server_cap: expected a number that is not negative"),
         ("burst_seconds = 0", "round_seconds and burst_seconds: expected more than 0"),
         ("timeout_share = 2", "expected merge_share < split_share <= 1, and timeout_share <= 1"),

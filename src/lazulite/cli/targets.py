@@ -67,4 +67,6 @@ def _lines(found: Any) -> Iterator[str]:
 
 
 def _number(value: float) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:,}" if isinstance(value, int) else f"{value:,g}"

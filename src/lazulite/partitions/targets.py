@@ -88,6 +88,8 @@ class Targets:
     """How long a request may wait for the ones before it; it is refused if it would wait longer."""
     timeout_share: float = 0.2
     """The share of refusals by a partition or a move that are time-outs, whose writes may have been made."""
+    indexes: bool = False
+    """Whether queries use declared indexes, and are charged for what they read by these. The cloud would scan."""
     balancing: Balancing = field(default_factory=Balancing)
 
     @property
@@ -189,10 +191,20 @@ def _parse(document: Mapping[str, object], name: str) -> Targets:
     for key, value in given.items():
         if key not in known:
             raise TargetsError(f"{key}: there is no such target")
-        is_rate = isinstance(getattr(preset, key), Rate)
-        changes[key] = _rate(key, value, getattr(preset, key)) if is_rate else _number(key, value)
+        changes[key] = _value(key, value, getattr(preset, key))
     changes["balancing"] = _balancing(preset.balancing, balancing)
     return _checked(replace(preset, **changes))  # type: ignore[arg-type]  # Each was checked against its field.
+
+
+def _value(key: str, value: object, preset: object) -> object:
+    """Return a value of the type that the preset has."""
+    if isinstance(preset, Rate):
+        return _rate(key, value, preset)
+    if not isinstance(preset, bool):
+        return _number(key, value)
+    if not isinstance(value, bool):
+        raise TargetsError(f"{key}: expected true or false")
+    return value
 
 
 def _rate(key: str, value: object, preset: Rate) -> Rate:

@@ -7,11 +7,15 @@ from dataclasses import replace
 import pytest
 
 from lazulite.engine.contract import Engine
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.partitions.targets import STUDY_2010, Rate
+from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Response
+from lazulite.table.indexes.definition import Scope
 from tests.table.batches import CONTENT_TYPE, Operation, query
-from tests.table.client import header, values
-from tests.table.gate.world import NARROW, World
+from tests.table.client import ACCOUNT, header, values
+from tests.table.gate.world import NARROW, WIDE, World
+from tests.table.indexes.builders import builder_of
 
 BUSY = "The server is currently unable to receive requests. Please retry your request."
 TIMED_OUT = "The operation could not be completed within the permitted time."
@@ -171,3 +175,26 @@ async def test_a_gated_server_makes_no_plan_and_no_template(world: World) -> Non
         assert (await world.insert(f"p{number}")).status == 201
         assert (await world.get(f"p{number}")).status == 200
     assert len(world.client.service.plans) == 0
+
+
+async def test_queries_are_charged_for_the_scan_that_the_cloud_would_make() -> None:
+    """Unless the targets say so, no index serves them."""
+    world = World(RocksEngine.open(None, system_clock), replace(WIDE, indexes=False))
+    await world.client("POST", "Tables", body={"TableName": "Orders"})
+    for number in range(20):
+        await world.insert("p", f"{number}", V=number % 10)
+    builder = builder_of(world.engine, world.client)
+    await builder.create(ACCOUNT, "Orders", "by_v", ["V"], Scope.TABLE)
+    async for _ in builder.build(ACCOUNT, "Orders", "by_v"):
+        pass
+
+    async def scanned() -> str:
+        timing = header(await world.client("GET", "Orders()", "$filter=V%20eq%203"), "server-timing") or ""
+        return timing.partition('scanned;desc="')[2].partition('"')[0]
+
+    assert await scanned() == "20"
+    world.live.use(WIDE)
+    assert await scanned() == "2"
+    world.live.use(None)
+    assert await scanned() == "2"
+    await world.engine.close()

@@ -17,8 +17,8 @@ NARROW = replace(
     CURRENT, partition=Rate(10, 10), account=Rate(1_000, 1_000), server_cap=40, timeout_share=0, balancing=Balancing()
 )
 """Targets that a test reaches with a few requests."""
-WIDE = replace(CURRENT, partition=Rate(1e9, 1e9), account=Rate(1e9, 1e9))
-"""Targets that no test reaches."""
+WIDE = replace(CURRENT, partition=Rate(1e9, 1e9), account=Rate(1e9, 1e9), indexes=True)
+"""Targets that no test reaches, with queries by indexes."""
 
 
 class GivenMaps(ProcessMaps):
@@ -41,6 +41,7 @@ class World:
     """
 
     def __init__(self, engine: Engine, targets: Targets = NARROW) -> None:
+        self.engine = engine
         self.now = 1_000_000.0
         self.slept: list[float] = []
         self.maps = GivenMaps()

@@ -232,10 +232,13 @@ async def query_entities(call: Call) -> Response:
 
 
 async def _read(call: Call, table: Table, tree: Node | None, request: PageRequest) -> Page:
-    """Read a page, by the indexes of the table if they serve the query."""
+    """Read a page, by the indexes of the table if they serve the query. While targets are kept, they mostly do not."""
     context = call.context
     engine, limits, monotonic = context.engine, context.limits, context.monotonic
     declared = table.indexes.declared
+    targets = None if context.gate is None else context.gate.targets
+    if targets is not None and not targets.indexes:
+        declared = ()
     plan = plan_indexes(tree, declared) if tree is not None and declared else None
     if plan is not None:
 
