@@ -37,6 +37,16 @@ SCRIPT = "import sys\nfrom lazulite.cli import main\nsys.exit(main())\n"
             ["copy", "--from", BARE, "--to=postgres://a@c"],
             {"LAZULITE_FROM_PASSWORD": SECRET, "LAZULITE_TO_PASSWORD": "b"},
         ),
+        (
+            ["pull", "--from", "AccountName=a;AccountKey=c2VjcmV0"],
+            ["pull", "--from", "env:LAZULITE_FROM_CONNECTION"],
+            {"LAZULITE_FROM_CONNECTION": "AccountName=a;AccountKey=c2VjcmV0"},
+        ),
+        (
+            ["apply", "x", "--to", "UseDevelopmentStorage=true"],
+            ["apply", "x", "--to", "UseDevelopmentStorage=true"],
+            {},
+        ),
         (["serve", "--engine", URL, "--engine", BARE], ["serve", "--engine", BARE, "--engine", BARE], {}),
     ],
 )

@@ -14,6 +14,12 @@ COUNT_RESOURCES = Command("account-resources", AccountArguments)
 REMOVE_DATA = Command("account-remove-data", AccountArguments, seconds_max=None)
 """Removes all that an account has; its item is empty."""
 
+KEEP_STATE = Command("state-keep", NoArguments)
+"""Keeps the data of all accounts as they are. Only the server of a test has it; its item is empty."""
+
+RESET_STATE = Command("state-reset", NoArguments)
+"""Returns to what `KEEP_STATE` kept. Only the server of a test has it; its item is empty."""
+
 STATUS = Command("status", NoArguments)
 """Has an item for each process of the server: see `app.status`."""
 

@@ -157,7 +157,7 @@ async def open_servers(
     makes: Mapping[str, Make] = MAKES,
     prepare: Prepare | None = None,
     clock: Clock = system_clock,
-    faults_for_test: bool = False,
+    for_test: bool = False,
 ) -> AsyncIterator[ServerGroup]:
     """Yield the servers of the services that the settings name, not yet started.
 
@@ -169,7 +169,7 @@ async def open_servers(
         makes: what makes each service.
         prepare: makes the engine ready; None if it is.
         clock: the time now, for credentials, errors and messages.
-        faults_for_test: whether a test may add any rule of faults at any time.
+        for_test: whether a test may add any rule of faults at any time, and reset the data.
 
     Raises:
         ConfigError: the keys of an issuer, or the rules of faults, cannot be read.
@@ -179,7 +179,7 @@ async def open_servers(
     all_logs = [*logs]
     buffer = ExchangeBuffer(all_logs, clock)
     begin_large = large_responses(scheduler, budgets)
-    faults = await open_faults(settings, store, for_test=faults_for_test)
+    faults = await open_faults(settings, store, for_test=for_test)
     meter = meter_of(settings, clock)
     live = live_partitions(settings.partitions, store, clock, meter)
     async with open_services(
@@ -194,6 +194,7 @@ async def open_servers(
         faults=faults,
         meter=meter,
         live=live,
+        for_test=for_test,
     ) as services:
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:

@@ -22,6 +22,7 @@ from lazulite.app.analytics import analytics
 from lazulite.app.commands import KEY_SAMPLE, TRAFFIC
 from lazulite.app.faults import clock_of, with_faults
 from lazulite.app.indexes import IndexCommands
+from lazulite.app.kept_state import KeptState
 from lazulite.app.partitions import LiveCommands, live_partitions
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
@@ -219,6 +220,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
     faults: FaultSource = NO_FAULTS,
     meter: Meter | None = None,
     live: LivePartitions | None = None,
+    for_test: bool = False,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -234,6 +236,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
         faults: tells what requests suffer from.
         meter: counts the traffic of resources; None: it is not counted.
         live: decides about requests while it is active; None: live partitions by the settings are made.
+        for_test: whether a command may return to a state that was kept.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -264,6 +267,8 @@ async def open_services(  # noqa: PLR0913 - most have a default
         else:
             data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
             data.register(store.channel)
+            if for_test and store.contents is not None:
+                KeptState(store.engine, store.contents, caches_of(caches)).register(store.channel)
             indexes = IndexCommands(store.engine, store.directory, caches_of(caches))
             indexes.register(store.channel)
             await stack.enter_async_context(indexes.running())

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from lazulite import __version__
 from lazulite.app.channel import open_channel
@@ -132,6 +132,18 @@ class Store:
     """How long the result of a health check stands; 0 in a worker, as the primary keeps it for all."""
     channel: Channel = field(default_factory=partial(Channel, __version__))
     """Takes the commands of this process."""
+
+
+Seeder: TypeAlias = Callable[[Store], Awaitable[None]]
+"""Puts into a store what it shall have, before anything serves it. Raises `ConfigError`."""
+
+
+@asynccontextmanager
+async def seeded(store: Store, seeder: Seeder | None) -> AsyncIterator[None]:
+    """Put into a store what it shall have, if anything, and then run the block. Raises as `Seeder`."""
+    if seeder is not None:
+        await seeder(store)
+    yield
 
 
 class OpenLocation(NamedTuple):

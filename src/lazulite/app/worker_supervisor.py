@@ -27,7 +27,7 @@ from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
 from lazulite.app.services import certificate_of, maintenance, take_over, tune_garbage_collector
 from lazulite.app.stderr import report
-from lazulite.app.stores import Store, meanwhile, open_location, open_store
+from lazulite.app.stores import Seeder, Store, meanwhile, open_location, open_store, seeded
 from lazulite.app.telemetry import new_metrics, workers_metrics_server
 from lazulite.app.traffic import key_sample_of, traffic_of
 from lazulite.engine.content.remote import content_procedures
@@ -60,19 +60,24 @@ Announce: TypeAlias = Callable[[Store, T, Mapping[str, Ports], int | None], None
 """Called once requests are accepted, with the store, what is beside, the ports of each service and that for metrics."""
 
 
-async def serve_by_workers(settings: Settings, beside: Beside[T], announce: Announce[T]) -> None:
+async def serve_by_workers(
+    settings: Settings, beside: Beside[T], announce: Announce[T], seeder: Seeder | None = None
+) -> None:
     """Serve by workers until a signal.
 
     Args:
         settings: of the process.
         beside: opens what the primary has beside the workers.
         announce: called once requests are accepted.
+        seeder: puts into the store what it shall have; None: nothing.
     """
     with _peers(settings) as joined:
-        await _serve_by_workers(joined, beside, announce)
+        await _serve_by_workers(joined, beside, announce, seeder)
 
 
-async def _serve_by_workers(settings: Settings, beside: Beside[T], announce: Announce[T]) -> None:
+async def _serve_by_workers(
+    settings: Settings, beside: Beside[T], announce: Announce[T], seeder: Seeder | None
+) -> None:
     certificate = certificate_of(settings)
     lock = new_lock()
     log = _new_change_log(settings)
@@ -80,7 +85,7 @@ async def _serve_by_workers(settings: Settings, beside: Beside[T], announce: Ann
     metrics, worker_metrics = new_metrics(settings), WorkerMetrics(settings.workers)
     try:
         async with (
-            _behind(settings, None if metrics is None else metrics.flushed, log) as (store, attach),
+            _behind(settings, None if metrics is None else metrics.flushed, log, seeder) as (store, attach),
             workers_metrics_server(settings, metrics, worker_metrics, store.statistics) as page,
             beside(settings, store, certificate) as opened,
         ):
@@ -148,7 +153,10 @@ def _peers(settings: Settings) -> Iterator[Settings]:
 
 @asynccontextmanager
 async def _behind(
-    settings: Settings, flush_observer: FlushObserver | None = None, log: ChangeLog | None = None
+    settings: Settings,
+    flush_observer: FlushObserver | None = None,
+    log: ChangeLog | None = None,
+    seeder: Seeder | None = None,
 ) -> AsyncIterator[tuple[Store, Attach]]:
     """Yield the store, and the function that connects a worker to it.
 
@@ -156,12 +164,13 @@ async def _behind(
         settings: of the process.
         flush_observer: called with each flush.
         log: receives each commit group that is durable.
+        seeder: puts into the store what it shall have.
     """
     if settings.database is not None:
         if settings.faults is not None:
             raise ConfigError(f"--faults: {_NO_RULES}")
         alone = replace(settings, control_socket=None, database=replace(settings.database, peers=None))
-        async with open_store(alone) as store:
+        async with open_store(alone) as store, seeded(store, seeder):
             pass
         async with open_channel(settings) as channel:
             reject_rules(channel, _NO_RULES)
@@ -173,7 +182,7 @@ async def _behind(
         rules = FaultRules(may_change_clock=False)
         scheduler, check = FairScheduler(), WriteCheck(opened.engine.check_writable)
         store = opened.store()
-        async with _procedures(settings, store, scheduler) as procedures:
+        async with seeded(store, seeder), _procedures(settings, store, scheduler) as procedures:
             server = EngineServer(
                 opened.engine,
                 CODEC,

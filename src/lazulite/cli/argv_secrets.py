@@ -18,6 +18,8 @@ VARIABLES = {
     "--to": "LAZULITE_TO_PASSWORD",
 }
 """Flag whose value may be a database URL -> the variable that then holds the password."""
+_CONNECTION_SECRETS = ("accountkey=", "sharedaccesssignature=")
+"""What a connection string with a secret contains, in any case."""
 
 
 def hide_passwords(arguments: Sequence[str], command: Sequence[str], environ: Mapping[str, str]) -> None:
@@ -53,7 +55,16 @@ def split_passwords(arguments: Sequence[str]) -> tuple[list[str], Mapping[str, s
 
 
 def _without_password(text: str, variable: str, passwords: MutableMapping[str, str]) -> str:
-    """Return a URL without its password, and record the password. Return other texts unchanged."""
+    """Return a URL without its password, and record the password. Return other texts unchanged.
+
+    A connection string is a secret as a whole: the name of the variable that holds it is returned.
+    """
+    connection = variable.replace("_PASSWORD", "_CONNECTION")
+    passwords.pop(connection, None)
+    if any(each in text.lower() for each in _CONNECTION_SECRETS):
+        passwords.pop(variable, None)
+        passwords[connection] = text
+        return f"env:{connection}"
     try:
         url = read_url(text)
     except ValueError:

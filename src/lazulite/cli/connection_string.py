@@ -5,6 +5,7 @@ import binascii
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -115,6 +116,10 @@ def secondary_of(account: str, endpoint: str) -> str:
     return endpoint.replace(f"://{account}.", f"://{account}-secondary.", 1)
 
 
+_BYTES_MAX = 64 << 10
+"""Of a file that has a connection string."""
+_VARIABLE, _FILE = "env:", "file:"
+"""What an argument begins with that names a variable or a file in place of a connection string."""
 CLOUD_SUFFIX = "core.windows.net"
 """The `EndpointSuffix` of a connection string that names none."""
 
@@ -159,6 +164,33 @@ def read_connection_string(text: str, service: str) -> NamedAccount:
             "SharedAccessSignature"
         )
     return NamedAccount(Account(name, (key,) if key else ()), endpoint, "" if key and name else token)
+
+
+def connection_text(argument: str, environ: Mapping[str, str]) -> str:
+    """Return the connection string that an argument names.
+
+    Args:
+        argument: `env:NAME`, `file:PATH`, or a connection string.
+        environ: the environment.
+
+    Raises:
+        CommandError: there is none, or the file cannot be read.
+    """
+    if argument.startswith(_VARIABLE):
+        name = argument.removeprefix(_VARIABLE)
+        text = environ.get(name, "").strip()
+        if not text:
+            raise CommandError(f"the variable {name} has no connection string")
+        return text
+    if not argument.startswith(_FILE):
+        return argument
+    path = Path(argument.removeprefix(_FILE))
+    try:
+        with path.open("rb") as opened:
+            return opened.read(_BYTES_MAX).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise CommandError(f"cannot read {path}: {reason}") from None
 
 
 def _is_endpoint(text: str) -> bool:

@@ -56,6 +56,17 @@ examples:
   LAZULITE_ACCOUNTS="orders:$KEY1:$KEY2" lazulite serve
 """
 
+APPLY_EXAMPLES = """\
+The file has tables with rows, queues with messages, containers with blobs, access
+policies, settings of services, and accounts, whose keys are in files or variables.
+Nothing is deleted. The same file applied again changes nothing.
+
+examples:
+  lazulite apply state.toml                        the server of ./data
+  lazulite apply state.toml --to file:shop.conn    another server, or the cloud
+  lazulite serve --in-memory --seed state.toml     a server that begins with it
+"""
+
 SAS_EXAMPLES = """\
 A time is a date (2030-01-31), a date and time (2030-01-31T12:00Z), or a duration
 from now: 90s, 30m, 2h, 7d, 4w.

@@ -31,6 +31,7 @@ from lazulite.cli.flag_types import (
 )
 from lazulite.cli.help_texts import (
     ADVISE_EXAMPLES,
+    APPLY_EXAMPLES,
     BLOB_EXAMPLES,
     COPY_EXAMPLES,
     DESCRIPTION,
@@ -167,6 +168,7 @@ def build_parser() -> Parser:
     _add_table(commands)
     _add_queue(commands)
     _add_blob(commands)
+    _add_apply(commands)
     _add_store(commands)
     _add_upgrade(commands)
     _add_status(commands)
@@ -524,6 +526,15 @@ def _control_flags(parser: Parser) -> None:
     _location_flag(parser)
     text = "socket of the server, as lazulite serve --control-socket names it (that of the location)"
     parser.add_argument("--control-socket", type=Path, metavar="PATH", help=text)
+
+
+def _add_apply(commands: Commands) -> None:
+    text = "have a running server have what a seed file says: create what is missing, replace what differs"
+    parser = _command(commands, "apply", "apply", text, APPLY_EXAMPLES)
+    parser.add_argument("file", type=Path, metavar="FILE", help="seed file, in TOML")
+    text = "connection string of another server: env:NAME, file:PATH, or itself (that of the location)"
+    parser.add_argument("--to", dest="to", metavar="CONN", help=text)
+    _account_flags(parser)
 
 
 def _add_upgrade(commands: Commands) -> None:

@@ -10,9 +10,11 @@ from lazulite.app.channel import status_of
 from lazulite.app.commands import STATUS
 from lazulite.app.servers import open_servers
 from lazulite.app.services import certificate_of, open_logs, reload_certificate, tune_garbage_collector
-from lazulite.app.stores import Store, open_store
+from lazulite.app.stderr import report
+from lazulite.app.stores import Seeder, Store, open_store, seeded
 from lazulite.app.telemetry import counters_of, metrics_server, new_metrics, server_readings
 from lazulite.auth.accounts.document import AccountsError
+from lazulite.cli.account_stores import account_store
 from lazulite.cli.announcement import announcement
 from lazulite.cli.errors import CommandError
 from lazulite.cli.ui_host import UiHost, announce_ui, ui_host
@@ -37,26 +39,53 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise CommandError("--ui-host and --ui-read-only need --ui-port", 2)
     try:
         settings = settings_from(args, environ)
+        settings, seeder = _seeded(args, settings, environ)
         lifecycle.allow_connections(settings.limits)
         if settings.workers > 1:
             from lazulite.app.worker_supervisor import serve_by_workers  # noqa: PLC0415 - not on Windows
 
-            lifecycle.run(serve_by_workers(settings, ui_host, partial(_announce, settings)))
+            lifecycle.run(serve_by_workers(settings, ui_host, partial(_announce, settings), seeder))
         else:
             with ExitStack() as stack:
                 logs = open_logs(settings, stack)
-                lifecycle.run(_serve(settings, logs))
+                lifecycle.run(_serve(settings, logs, seeder))
     except (ConfigError, AccountsError, CertificateError, BindError, EngineError, WorkerError) as error:
         raise CommandError(error) from error
     return 0
 
 
-async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
+def _seeded(args: Namespace, settings: Settings, environ: Mapping[str, str]) -> tuple[Settings, Seeder | None]:
+    """Return the settings with the accounts of the seed, and what fills the store; None without a seed.
+
+    Raises:
+        ConfigError: the seed cannot be read, or is wrong.
+        AccountsError: the accounts cannot be read or written.
+    """
+    if args.seed is None:
+        return settings, None
+    from lazulite.app.seeding import ServerSeed  # noqa: PLC0415 - few servers have a seed
+
+    server = ServerSeed.of_file(args.seed)
+    if settings.location is None and settings.database is None:
+        settings = server.settings(settings, environ)
+    else:
+        server.store_accounts(account_store(args, environ), environ)
+
+    async def fill(store: Store) -> None:
+        await server.fill(settings, store)
+        for line in server.lines():
+            report(f"seed {args.seed}: {line}")
+
+    return settings, fill
+
+
+async def _serve(settings: Settings, logs: list[ExchangeLog], seeder: Seeder | None) -> None:
     certificate = certificate_of(settings)
     metrics = new_metrics(settings)
     all_logs = logs if metrics is None else [*logs, metrics]
     async with (
         open_store(settings, None if metrics is None else metrics.flushed) as store,
+        seeded(store, seeder),
         open_servers(settings, store, certificate=certificate, logs=all_logs) as servers,
         metrics_server(
             settings, metrics, servers, store.statistics, partial(counters_of, store.counters, servers)

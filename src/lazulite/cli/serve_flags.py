@@ -152,7 +152,9 @@ def _name_flags(parser: ArgumentParser) -> None:
 
 
 def _process_flags(parser: ArgumentParser) -> None:
-    flag = parser.add_argument_group("processes and clock").add_argument
+    flag = parser.add_argument_group("seed, processes and clock").add_argument
+    text = "have what FILE says before serving: create what is missing, replace what differs, delete nothing"
+    flag("--seed", type=Path, metavar="FILE", help=text)
     text = "take commands at this Unix socket, too, such as those of lazulite status"
     flag("--control-socket", type=Path, metavar="PATH", help=text)
     flag(

@@ -5,23 +5,25 @@ The next writes of an embedded store can be made to fail.
 
 import asyncio
 import hashlib
+import os
 import socket
 import threading
 import uuid
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from lazulite.app.channel import status_of
-from lazulite.app.commands import STATUS
+from lazulite.app.commands import KEEP_STATE, RESET_STATE, STATUS
+from lazulite.app.seeding import ServerSeed
 from lazulite.app.servers import open_servers
-from lazulite.app.stores import open_store
+from lazulite.app.stores import Store, open_store
 from lazulite.app.telemetry import server_readings
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.accounts.account import Account as ServedAccount
@@ -31,9 +33,11 @@ from lazulite.cli.connection_string import connection_string, path_style
 from lazulite.cli.ui_host import ui_host
 from lazulite.control.channel import Channel
 from lazulite.control.client import SECONDS_MAX, Client
+from lazulite.control.command import NoArguments
 from lazulite.engine.contract import Clock, EngineUnavailableError
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock
+from lazulite.seed.document import SeedSource, read_seed
 from lazulite.server.lifecycle import run
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import BLOB, DEFAULT_HOST, QUEUE, TABLE
@@ -180,6 +184,16 @@ class Storage:
         """
         self._failures.fail(step, count)
 
+    def reset(self) -> None:
+        """Return to the data that the server began with: those of its seed, or none.
+
+        Accounts stay, as do rules of faults. No request may run meanwhile. It takes a few milliseconds.
+
+        Raises:
+            ControlError: a table of the seed has had indexes, which cannot be reset.
+        """
+        self.control.ask(RESET_STATE, NoArguments())
+
     def _connect(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         ours.settimeout(SECONDS_MAX)
@@ -220,6 +234,7 @@ def server(
     meter: bool = False,
     targets: str | None = None,
     time_scale: float = 1,
+    seed: SeedSource | None = None,
 ) -> Iterator[Storage]:
     """Serve tables, queues and blobs on free ports of 127.0.0.1 inside the block, from a thread of its own.
 
@@ -231,8 +246,12 @@ def server(
         targets: as of `lazulite serve --targets`, such as `study-2010`; None: requests have no limits. With a `clock`,
             all times and rates are of it, and requests that would wait say so in `Server-Timing`, and do not wait.
         time_scale: as of `lazulite serve --time-scale`.
+        seed: what the server has at first: a file, as of `lazulite serve --seed`, or a mapping of its form. What it has
+            outside of `accounts` is the development account's. See `Storage.reset`.
 
     Raises:
+        SeedFileError: the seed cannot be read, or is wrong.
+        ConfigError: the server rejects something of the seed.
         TargetsError: there are no such targets.
         ConfigError, AccountsError, EngineError: there is no store to be served at the location.
     """
@@ -245,9 +264,14 @@ def server(
         meter=meter or targets is not None,
         partitions=NO_TARGETS if targets is None else partition_settings(targets, time_scale),
     )
-    started: Future[tuple[Storage, Callable[[], None]]] = Future()
+    seeder = None if seed is None else ServerSeed(read_seed(seed), DEVELOPMENT_ACCOUNT.name)
+    if seeder is not None:
+        settings = seeder.settings(settings, os.environ)
+    started: _Started = Future()
     ticks = system_clock if clock is None else _ticks_of(clock)
-    thread = threading.Thread(target=_run, args=(settings, ticks, started), name="lazulite-testing", daemon=True)
+    thread = threading.Thread(
+        target=_run, args=(settings, ticks, seeder, started), name="lazulite-testing", daemon=True
+    )
     thread.start()
     storage, stop = started.result()
     try:
@@ -255,6 +279,9 @@ def server(
     finally:
         stop()
         thread.join()
+
+
+_Started: TypeAlias = "Future[tuple[Storage, Callable[[], None]]]"
 
 
 def _from_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
@@ -265,20 +292,21 @@ def _ticks_of(clock: Callable[[], datetime]) -> Clock:
     return lambda: UNIX_EPOCH_TICKS + (clock() - _EPOCH) // timedelta(microseconds=1) * 10
 
 
-def _run(settings: Settings, clock: Clock, started: "Future[tuple[Storage, Callable[[], None]]]") -> None:
+def _run(settings: Settings, clock: Clock, seeder: ServerSeed | None, started: _Started) -> None:
     try:
-        run(_serve(settings, clock, started))
+        run(_serve(settings, clock, seeder, started))
     except BaseException as error:  # Whatever it is, it is raised in the thread that waits for the start.
         if started.done():
             raise
         started.set_exception(error)
 
 
-async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storage, Callable[[], None]]]") -> None:
+async def _serve(settings: Settings, clock: Clock, seeder: ServerSeed | None, started: _Started) -> None:
     loop, stopped, failures = asyncio.get_running_loop(), asyncio.Event(), NextFailures()
     async with (
         open_store(settings, clock=clock, failpoints=failures, tuning=_ENGINE) as store,
-        open_servers(settings, store, clock=clock, faults_for_test=True) as servers,
+        _seeded(seeder, settings, store, clock),
+        open_servers(settings, store, clock=clock, for_test=True) as servers,
         ui_host(settings, store, None, clock) as host,
     ):
         try:
@@ -287,7 +315,21 @@ async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storag
             store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))
             ports = {service: found.http or 0 for service, found in servers.ports.items()}
             storage = Storage(loop, ports, store.directory, failures, store.channel)
+            if seeder is not None:
+                await _keep(storage.control)
             started.set_result((storage, partial(_from_thread, loop, stopped.set)))
             await stopped.wait()
         finally:
             await servers.stop()
+
+
+@asynccontextmanager
+async def _seeded(seeder: ServerSeed | None, settings: Settings, store: Store, clock: Clock) -> AsyncIterator[None]:
+    if seeder is not None:
+        await seeder.fill(settings, store, clock)
+    yield
+
+
+async def _keep(control: Client) -> None:
+    """Have the server keep the state to which `Storage.reset` returns."""
+    await asyncio.to_thread(control.ask, KEEP_STATE, NoArguments())
