@@ -56,6 +56,30 @@ KEY_SAMPLE = Command("key-sample", KeySampleArguments)
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedArguments:
+    """Which recorded requests are asked for. A text that is empty stands for all."""
+
+    service: str = ""
+    account: str = ""
+    status: str = ""
+    """Such as `404`, `4xx`, `failed` or `refused`."""
+    text: str = ""
+    """Is in the path, the operation, the code of an error or an id."""
+    since: float = 0.0
+    """The Unix time from which on they ended."""
+    limit: int = 100
+    """The most requests."""
+    id: str = ""
+    """Of the one request that is asked for, whose item has its heads and why it was refused, too."""
+
+
+REQUESTS = Command("requests", RecordedArguments)
+"""Has an item with `since`, when recording began; one with `process` and `error` for each process that does not answer;
+then one for each request, the newest first (`app.inspector`). Asking begins to record, and keeps that up for a while.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class SetTargetsArguments:
     """Which targets a server has from now on."""
 

@@ -10,6 +10,7 @@ from itertools import zip_longest
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.app.faults import open_faults
+from lazulite.app.inspector import recorder_of
 from lazulite.app.partitions import live_partitions
 from lazulite.app.services import MAKES, Make, Prepare, Served, meter_of, open_services
 from lazulite.app.stores import Store
@@ -178,6 +179,7 @@ async def open_servers(
     budgets = budgets_of(settings.limits, time.monotonic)
     all_logs = [*logs]
     buffer = ExchangeBuffer(all_logs, clock)
+    recorder = recorder_of(settings, all_logs, clock, store.directory)
     begin_large = large_responses(scheduler, budgets)
     faults = await open_faults(settings, store, for_test=for_test)
     meter = meter_of(settings, clock)
@@ -195,6 +197,7 @@ async def open_servers(
         meter=meter,
         live=live,
         for_test=for_test,
+        recorder=recorder,
     ) as services:
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:
@@ -222,7 +225,10 @@ async def open_servers(
         allow_templates()
         faults.on_change.append(allow_templates)
         live.on_change.append(allow_templates)
-        yield group
+        try:
+            yield group
+        finally:
+            recorder.stop()
 
 
 def front(settings: Settings, served: Sequence[Served]) -> Service:

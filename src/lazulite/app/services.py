@@ -19,9 +19,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
-from lazulite.app.commands import KEY_SAMPLE, TRAFFIC
+from lazulite.app.commands import KEY_SAMPLE, REQUESTS, TRAFFIC
 from lazulite.app.faults import clock_of, with_faults
 from lazulite.app.indexes import IndexCommands
+from lazulite.app.inspector import requests_of
 from lazulite.app.kept_state import KeptState
 from lazulite.app.partitions import LiveCommands, live_partitions
 from lazulite.app.stderr import report
@@ -42,6 +43,7 @@ from lazulite.protocol.message import Request, Service
 from lazulite.queue.service import QueueService
 from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.copy_sources.fetcher import SourceFetcher
+from lazulite.server.inspector.recorder import RequestRecorder
 from lazulite.server.middleware.health import Health
 from lazulite.server.middleware.host_guard import HostGuard
 from lazulite.server.middleware.landing_page import LandingPage
@@ -71,6 +73,9 @@ Prepare: TypeAlias = Callable[[Mapping[int, Sequence[CacheInvalidation]]], Await
 
 Schedule: TypeAlias = Callable[[Coroutine[object, None, None]], Awaitable[None]]
 """Schedules work that no request waits for, as a method of `FairScheduler` does."""
+
+NoteRejection: TypeAlias = Callable[[Request, ServiceError], None]
+"""Is called with each rejected request, before its response is made."""
 
 TAKE_OVER_SECONDS = 60.0
 """How often it is looked for what other processes on the same database have left undone."""
@@ -221,6 +226,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
     meter: Meter | None = None,
     live: LivePartitions | None = None,
     for_test: bool = False,
+    recorder: RequestRecorder | None = None,
 ) -> AsyncIterator[Mapping[str, Served]]:
     """Yield the services that the settings name: all that a server has above its connections.
 
@@ -237,6 +243,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
         meter: counts the traffic of resources; None: it is not counted.
         live: decides about requests while it is active; None: live partitions by the settings are made.
         for_test: whether a command may return to a state that was kept.
+        recorder: keeps the last requests while it is on; None: they are not recorded.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -246,6 +253,8 @@ async def open_services(  # noqa: PLR0913 - most have a default
     live = live or live_partitions(settings.partitions, store, clock, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
+    if recorder is not None:
+        store.channel.register(REQUESTS, requests_of(recorder))
     LiveCommands(live, settings.partitions.time_scale, store).register(store.channel)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
@@ -257,8 +266,11 @@ async def open_services(  # noqa: PLR0913 - most have a default
             note_properties = buffer.note if buffer else None
             dependencies = replace(dependencies, meter=meter, live=live, note_properties=note_properties)
             dependencies = replace(dependencies, faults=faults, clock=clock_of(faults, name, clock))
-            misdirected = MisdirectedClients(name, report)
-            made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note, begin_large=begin_large))
+            notes = [MisdirectedClients(name, report).note]
+            if recorder is not None:
+                notes.append(partial(recorder.note_rejection, name))
+            note_rejection = partial(_note_rejection, notes)
+            made[name] = makes[name](replace(dependencies, note_rejection=note_rejection, begin_large=begin_large))
         caches = _invalidations(made.values())
         if prepare is not None:
             await prepare(with_faults(caches, faults))
@@ -287,6 +299,12 @@ async def open_services(  # noqa: PLR0913 - most have a default
             website = blobs.website(Addressing(settings.host_suffixes_of(WEB)))
             served[WEB] = _behind_middleware(settings, WEB, store, website, check)
         yield served
+
+
+def _note_rejection(notes: Iterable[NoteRejection], request: Request, error: ServiceError) -> None:
+    """Tell several of the rejection of a request."""
+    for note in notes:
+        note(request, error)
 
 
 def meter_of(settings: Settings, clock: Clock = system_clock) -> Meter | None:

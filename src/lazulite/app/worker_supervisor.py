@@ -19,9 +19,10 @@ from typing import TypeAlias, TypeVar
 from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
-from lazulite.app.commands import KEY_SAMPLE, STATUS, TRAFFIC
+from lazulite.app.commands import KEY_SAMPLE, REQUESTS, STATUS, TRAFFIC
 from lazulite.app.faults import RuleCommands, reject_rules
 from lazulite.app.indexes import IndexCommands
+from lazulite.app.inspector import requests_of_workers
 from lazulite.app.partitions import PrimaryCommands
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
@@ -105,6 +106,7 @@ async def _serve_by_workers(
             store.channel.register(STATUS, status_of("primary", dict, workers.connects))
             store.channel.register(TRAFFIC, traffic_of(None, store.directory, time.time, workers.connects))
             store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
+            store.channel.register(REQUESTS, requests_of_workers(workers.connects))
             commands = PrimaryCommands(
                 settings, store.directory, workers.connects, lambda changed: workers.use(_sent(changed))
             )

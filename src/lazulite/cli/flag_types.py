@@ -17,6 +17,8 @@ from lazulite.settings.addresses import SERVICES
 COUNT_MAX = 64
 MESSAGES_MAX = 32
 """The messages of one request to a queue."""
+REQUESTS_MAX = 1000
+"""The recorded requests of a service."""
 DEFAULT_LOCATION = Path("data")
 
 
@@ -152,6 +154,11 @@ def rehydrate_seconds(text: str) -> int:
 def message_count(text: str) -> int:
     """Return a number of messages, 1 to 32."""
     return _number(text, 1, MESSAGES_MAX, f"a number from 1 to {MESSAGES_MAX}")
+
+
+def request_count(text: str) -> int:
+    """Return a number of recorded requests, 1 to 1,000."""
+    return _number(text, 1, REQUESTS_MAX, f"a number from 1 to {REQUESTS_MAX:,}")
 
 
 def entity_count(text: str) -> int:

@@ -165,6 +165,17 @@ examples:
   lazulite index explain Orders "City eq 'Oslo' and Total gt 5"
 """
 
+REQUESTS_EXAMPLES = """\
+The first look begins to record, unless the server has --record-requests. What is
+recorded is kept until 15 minutes after the last look. No body, key or signature is.
+
+examples:
+  lazulite requests --follow --status 4xx
+  lazulite requests --service table --text QueryEntities
+  lazulite requests --status refused --json | jq -r .mistake
+  lazulite requests 63a2c0d1-0002-0019-7292-21dbc3000000
+"""
+
 LOGS_EXAMPLES = """\
 The blobs of $logs are read over HTTP. Exit codes: 0 done, 1 rejected, not reached
 or a line could not be read, 2 wrong flags.

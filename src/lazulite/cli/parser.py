@@ -24,6 +24,7 @@ from lazulite.cli.flag_types import (
     picture,
     port,
     rehydrate_seconds,
+    request_count,
     retention_days,
     store,
     switch,
@@ -42,6 +43,7 @@ from lazulite.cli.help_texts import (
     LOGS_EXAMPLES,
     PARTITIONS_EXAMPLES,
     QUEUE_EXAMPLES,
+    REQUESTS_EXAMPLES,
     SAS_EXAMPLES,
     SERVE_EXAMPLES,
     TABLE_EXAMPLES,
@@ -173,6 +175,7 @@ def build_parser() -> Parser:
     _add_upgrade(commands)
     _add_status(commands)
     _add_ui(commands)
+    _add_requests(commands)
     _add_heat(commands)
     _add_targets(commands)
     _add_partitions(commands)
@@ -406,6 +409,22 @@ def _add_ui(commands: Commands) -> None:
     text = "port of the explorer, unless it is open (any free one)"
     parser.add_argument("--ui-port", type=port, default=0, metavar="PORT", help=text)
     parser.add_argument("--no-browser", action="store_true", help="print the link, and open no browser")
+    _control_flags(parser)
+
+
+def _add_requests(commands: Commands) -> None:
+    text = "print the last requests of a running server, heads only, and why it refused some"
+    parser = _command(commands, "requests", "requests", text, REQUESTS_EXAMPLES)
+    parser.add_argument("id", nargs="?", metavar="ID", help="id of a request, which is printed in full")
+    parser.add_argument("--follow", "-f", action="store_true", help="print requests as they come, until interrupted")
+    parser.add_argument("--service", choices=("table", "queue", "blob", "web"), metavar="NAME", help="service (all)")
+    parser.add_argument("--account", metavar="NAME", help="account (all)")
+    text = "such as 404, 4xx, failed (400 and above) or refused (401, 403)"
+    parser.add_argument("--status", metavar="STATUS", help=text)
+    parser.add_argument("--text", metavar="TEXT", help="text in the path, the operation, the error code or an id")
+    text = "most requests, up to 1,000 (100)"
+    parser.add_argument("--limit", type=request_count, default=100, metavar="N", help=text)
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each request")
     _control_flags(parser)
 
 

@@ -185,6 +185,8 @@ def _log_flags(parser: ArgumentParser) -> None:
         metavar="PORT",
         help="serve Prometheus metrics at /metrics on this port; 0: any free port",
     )
+    text = "record the heads of the last 1,000 requests of each service from the start, for lazulite requests"
+    flag("--record-requests", action="store_true", help=text)
     flag("--meter", action="store_true", help="count the traffic of tables, queues and containers, for lazulite heat")
     flag(
         "--analytics-seconds",

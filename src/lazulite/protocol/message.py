@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fault import Fault
+from lazulite.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     # It makes requests.
@@ -62,13 +63,15 @@ class RequestRecord:
     gate_seconds: float = 0
     """How long it was delayed."""
     service: str = ""
-    """The service that the account was addressed at, such as `table`; "" as for `account`, and for websites."""
+    """The service that was addressed, such as `table`; "" for websites, and for what no service saw."""
     operations: Sequence[SubOperation] = ()
     """The operations of a change set that was applied, if the account has its writes logged."""
     parts: "Sequence[tuple[Request, Response]]" = ()
     """The requests that the request contained and what became of them, if the account has them logged or counted."""
     fault: Fault | None = None
     """What a rule has injected into the request; None: nothing."""
+    refusal: Refusal | None = None
+    """Why its credentials were refused, while requests are recorded; None: they were not, or it was not looked for."""
 
 
 def pieces(data: bytes) -> Iterator[bytes]:

@@ -186,14 +186,14 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         is_part = version is not None
         version = version or resolve_version(request.headers, parameters, self._definition.assumed_version)
         record = request.record
-        record.version = version.governing
+        record.service, record.version = self._name, version.governing
         if self._faults.active:
             self._injection.note_clock(request)
         rules: Sequence[CorsRule] = ()
         try:
             address = self._addressing.locate(request)
             account = self._authenticator.account(address)
-            record.service, record.account = self._name, account.name
+            record.account = account.name
             if request.method == "OPTIONS":
                 response = await self._preflight(request)
             else:
@@ -418,6 +418,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
     def _reject(
         self, request: Request, parameters: Mapping[str, str], version: RequestVersion, error: ServiceError
     ) -> Response:
+        request.record.service = self._name
         self._note_rejection(request, error)
         error.reword(self._definition.messages)
         governing = version.governing or NEWEST

@@ -75,6 +75,8 @@ class Settings:
     page_seconds: float = 5.0
     """The time limit for one page of a query, in seconds."""
     limits: Limits = field(default_factory=Limits)
+    record_requests: bool = False
+    """Whether the last requests are recorded from the start."""
     meter: bool = False
     """Whether the traffic of resources is counted."""
     partitions: PartitionSettings = NO_TARGETS
@@ -161,6 +163,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         debug_file=args.debug,
         page_seconds=args.page_seconds,
         limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
+        record_requests=args.record_requests,
         meter=args.meter or args.targets is not None,
         partitions=partitions,
         analytics_seconds=args.analytics_seconds,

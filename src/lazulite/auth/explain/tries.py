@@ -130,7 +130,7 @@ def find_mistake(signed: RefusedSignature, mistakes: Sequence[Mistake[C]], case:
         return Outcome(matches[0].name, matches[0].text, len(tries))
     if _SIGNATURE.fullmatch(signed.signature) is None:
         return Outcome("not-a-signature", "The signature is not the base64 of 32 bytes.", len(tries))
-    text = "No usual mistake yields the signature: compare what you sign with the string to sign, line by line."
+    text = "No usual mistake yields the signature: the key is another one, or the client signs another string."
     return Outcome("", text, len(tries))
 
 

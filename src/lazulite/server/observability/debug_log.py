@@ -9,12 +9,10 @@ from lazulite.protocol.clock import Clock, system_clock
 from lazulite.server.observability.access_log import frames, timestamp
 from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.server.observability.line_writer import LineWriter, Output
-from lazulite.server.observability.redaction import redact, shown_field, shown_query
+from lazulite.server.observability.redaction import CONTROLS, redact, shown_field, shown_query
 
 LINES_MAX = 20_000
 """Exchanges that may wait for a slow file."""
-
-_CONTROLS = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 160), 0x2028, 0x2029]}
 
 
 class DebugLog:
@@ -38,7 +36,7 @@ class DebugLog:
         lines += _fields("<", response.fields())
         if request.record.fault is not None:
             lines.append(f"! fault {request.record.fault.rule}: {request.record.fault.effect}")
-        self._writer.write("\n".join(line.translate(_CONTROLS) for line in lines))
+        self._writer.write("\n".join(line.translate(CONTROLS) for line in lines))
 
     def repeat(self, exchange: RepeatedExchange) -> None:
         """Note a request that a template has answered."""

@@ -81,6 +81,9 @@ _USER = re.compile(r"//[^/@]*@")
 
 _REDACTED = "REDACTED"
 
+CONTROLS = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 160), 0x2028, 0x2029]}
+"""Characters that would break a line, or steer a terminal -> how they are shown."""
+
 
 def redact(text: str) -> str:
     """Return the text without the signatures in it."""
