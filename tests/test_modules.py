@@ -24,13 +24,13 @@ APART: Mapping[str, str] = {
     "lazulite.blob.blobs.snapshots": "an operation, as its neighbours are; the table of routes names them all",
     "lazulite.blob.storage.expiry": "rows below the call of an operation, which only starts them",
     "lazulite.blob.tags.blob_tags": "an operation, as its neighbours are; the table of routes names them all",
-    "lazulite.ui.pages.job_pages": "a page, as its neighbours are; the table of routes names them all",
-    "lazulite.ui.pages.session_pages": "a page, as its neighbours are; the table of routes names them all",
     "lazulite.server.middleware.by_host": "a middleware: servers choose among them",
     "lazulite.server.middleware.scheduling": "a middleware: applications choose among them",
     "lazulite.server.observability.debug_log": "a log: processes choose among them",
 }
 """Short modules with a single importer that stay apart, and why."""
+PAGES = "lazulite.ui.pages."
+"""Modules that stay apart, too: each has the pages of one noun, and the table of routes names them all."""
 
 
 def longer() -> Iterator[str]:
@@ -69,7 +69,8 @@ def parts_of_another() -> Iterator[str]:
             importers.get(name, set()).add(importer)
     for name, tree in modules.items():
         defines = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in tree.body)
-        if defines and (tree.body[-1].end_lineno or 0) < LINES_MIN and len(importers[name]) == 1:
+        is_short = (tree.body[-1].end_lineno or 0) < LINES_MIN if tree.body else False
+        if defines and is_short and len(importers[name]) == 1 and not name.startswith(PAGES):
             yield name
 
 

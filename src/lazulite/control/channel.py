@@ -195,6 +195,8 @@ async def _send(writer: asyncio.StreamWriter, line: bytes) -> None:
     Raises:
         OSError: the client hung up, or takes nothing.
     """
+    if writer.is_closing():  # Of which uvloop's transports make an error of their own.
+        raise ConnectionResetError("the client hung up")
     writer.write(line)
     async with asyncio.timeout(STALL_SECONDS_MAX):
         await writer.drain()

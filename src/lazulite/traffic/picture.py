@@ -79,7 +79,7 @@ Shape: TypeAlias = Text | Rectangle | Surface
 
 def shapes(found: HeatMap) -> Iterator[Shape]:
     """Yield the shapes of a heat map: a panel for reads above one for writes."""
-    starts, panels = _joined(found)
+    starts, panels = joined(found)
     yield Text(_LEFT, 24, _printable(found.name), size=17, is_title=True)
     end = found.begin + found.columns * found.seconds
     times = f"{_time(found.begin, True)} to {_time(end, True)} UTC"
@@ -175,7 +175,7 @@ def png(found: HeatMap) -> bytes:
     return written.getvalue()
 
 
-def _joined(found: HeatMap) -> tuple[Sequence[str], Mapping[str, Sequence[Sequence[float]]]]:
+def joined(found: HeatMap) -> tuple[Sequence[str], Mapping[str, Sequence[Sequence[float]]]]:
     """Return the rows of the pictures. Cold neighbours are one row, so that a cell stands for several requests."""
     loads = [sum(reads) + sum(writes) for reads, writes in zip(found.reads, found.writes, strict=True)]
     count = sum(loads) * found.seconds / (found.columns * _REQUESTS_OF_CELL)

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.accounts.document import AccountStore
 from lazulite.control.client import ask
 from lazulite.control.command import Command, Json
 from lazulite.protocol.message import Request, Response
@@ -48,6 +49,8 @@ class PageServices:
     """Connects to the control channel of this process."""
     statistics: Callable[[], Mapping[str, float]]
     """Returns the gauges of the store; empty for a database."""
+    accounts: AccountStore | None
+    """Where accounts are kept; None in memory. Its methods block, so they run in a thread."""
 
     @property
     def read_only(self) -> bool:

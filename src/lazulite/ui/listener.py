@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store
+from lazulite.auth.accounts.document import AccountStore
 from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.request_id import RequestIds
@@ -23,7 +24,7 @@ from lazulite.server.net.certificate import Certificate
 from lazulite.server.observability.access_log import frames
 from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from lazulite.server.server import Ports, SecurePort, Server
-from lazulite.settings.config import Settings, is_loopback
+from lazulite.settings.config import Settings, account_file, is_loopback
 from lazulite.ui.backend import Backend
 from lazulite.ui.calls import PageServices
 from lazulite.ui.jobs import Jobs
@@ -44,6 +45,14 @@ LIMITS = Limits(
     drain_seconds=2,
 )
 """People are few. An upload takes as long as a service takes it."""
+
+
+def _account_store(settings: Settings) -> AccountStore | None:
+    if settings.database is not None:
+        from lazulite.app.database import DatabaseAccounts  # noqa: PLC0415 - of an extra
+
+        return DatabaseAccounts(settings.database)
+    return None if settings.location is None else account_file(settings.location)
 
 
 class FailureLog:
@@ -99,6 +108,7 @@ class Listener:
             jobs=self._jobs,
             connect=self._connect,
             statistics=store.statistics or dict,
+            accounts=_account_store(settings),
         )
         hosts = KnownHosts((*settings.allowed_hosts, settings.ui_host))
         self._server = Server(

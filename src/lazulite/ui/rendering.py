@@ -6,14 +6,16 @@ which the event loop runs on. In JSON, an integer that a browser's numbers canno
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from lazulite.traffic.picture import coloured, encoded, shown
 from lazulite.ui.calls import link
 
 FOLDER = Path(__file__).parent
@@ -107,5 +109,22 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:,.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:,.1f} s"
 
 
-FILTERS: Mapping[str, Callable[[float | None], str]] = {"size": size, "count": count, "duration": duration}
+def moment(seconds: float) -> str:
+    """Return a Unix time for people."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def heat_picture(rows: Sequence[Sequence[float]], most: float) -> str:
+    """Return the picture of the cells of a heat map, a pixel each, as a URL."""
+    return f"data:image/png;base64,{b64encode(encoded(coloured(rows, most))).decode()}"
+
+
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "size": size,
+    "count": count,
+    "duration": duration,
+    "moment": moment,
+    "shown": shown,
+    "heat_picture": heat_picture,
+}
 """The filters of templates beside those of Jinja."""

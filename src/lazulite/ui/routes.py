@@ -1,12 +1,62 @@
 """The pages of the explorer: one row each, in the order of the rail."""
 
 from lazulite.ui.calls import Action, Route
+from lazulite.ui.pages.account_pages import (
+    add_account,
+    empty_account,
+    list_accounts,
+    revoke_keys,
+    rotate_key,
+    set_switches,
+    show_account,
+)
+from lazulite.ui.pages.fault_page import add_rules, clear_rules, remove_rule, show_faults
+from lazulite.ui.pages.heat_page import show_heat
 from lazulite.ui.pages.job_pages import list_jobs, show_job, stop_job
 from lazulite.ui.pages.overview import show_overview
+from lazulite.ui.pages.partition_page import set_targets, show_partitions
 from lazulite.ui.pages.session_pages import end_session, show_sessions, sign_out
 
 ROUTES = (
     Route(path="/", title="Overview", show=show_overview, template="overview.html", navigation="Overview"),
+    Route(path="/{account}/heat", title="Heat map", show=show_heat, template="heat.html", navigation="Heat"),
+    Route(
+        path="/{account}/partitions",
+        title="Partitions",
+        show=show_partitions,
+        template="partitions.html",
+        navigation="Partitions",
+        actions={"targets": Action(set_targets)},
+    ),
+    Route(
+        path="/{account}/account",
+        title="Account {account}",
+        show=show_account,
+        template="account.html",
+        navigation="Account",
+        actions={
+            "rotate": Action(rotate_key),
+            "switches": Action(set_switches),
+            "revoke": Action(revoke_keys),
+            "empty": Action(empty_account),
+        },
+    ),
+    Route(
+        path="/accounts",
+        title="Accounts",
+        show=list_accounts,
+        template="accounts.html",
+        navigation="Accounts",
+        actions={"add": Action(add_account)},
+    ),
+    Route(
+        path="/faults",
+        title="Faults",
+        show=show_faults,
+        template="faults.html",
+        navigation="Faults",
+        actions={"add": Action(add_rules), "remove": Action(remove_rule), "clear": Action(clear_rules)},
+    ),
     Route(
         path="/jobs",
         title="Jobs",
