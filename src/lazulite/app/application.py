@@ -22,7 +22,7 @@ from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.channel import status_of
 from lazulite.app.commands import STATUS
 from lazulite.app.faults import reject_rules
-from lazulite.app.inspector import recorder_of
+from lazulite.app.inspector import open_recorder
 from lazulite.app.servers import REQUEST_IDS, front, leave_all
 from lazulite.app.services import meter_of, open_logs, open_services
 from lazulite.app.stores import Store, open_store
@@ -39,10 +39,8 @@ from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.asgi.application import Application as Serve
 from lazulite.server.asgi.application import HttpApplication
 from lazulite.server.asgi.body import Message, Receive, Send
-from lazulite.server.inspector.recorder import RequestRecorder
 from lazulite.server.middleware.health import PATH as HEALTH_PATH
 from lazulite.server.middleware.scheduling import Scheduled
-from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS, MetricsPage
 from lazulite.settings.config import ConfigError, Settings, accounts_from, is_loopback
 from lazulite.settings.extras import require_extra
@@ -271,7 +269,7 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
         stack.callback(scheduler.close)
         async with (
             open_store(settings, None if metrics is None else metrics.flushed) as store,
-            _recording(settings, logs, store) as recorder,
+            open_recorder(settings, store, logs, system_clock) as recorder,
             open_services(
                 settings,
                 store,
@@ -301,16 +299,6 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
                 )
                 serve = {name: _with_page(each, page, metrics_path) for name, each in applications.items()}
             yield _Opened(serve, applications.values(), leave_all(services.values()))
-
-
-@asynccontextmanager
-async def _recording(settings: Settings, logs: list[ExchangeLog], store: Store) -> AsyncIterator[RequestRecorder]:
-    """Yield what records requests while that is asked for."""
-    recorder = recorder_of(settings, logs, system_clock, store.directory)
-    try:
-        yield recorder
-    finally:
-        recorder.stop()
 
 
 def _request_ids(service: str) -> Callable[[], str]:

@@ -7,12 +7,14 @@ server that is not looked at holds nothing.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING, Any
 
 from lazulite.app.channel import WORKER_SECONDS_MAX, Workers
 from lazulite.app.commands import REQUESTS, RecordedArguments
+from lazulite.app.stores import Store
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.control.client import ProcessResult, ask_each
 from lazulite.control.command import ControlError, Handler, Json
@@ -32,23 +34,27 @@ _PAUSE_EACH = 50
 """Requests that are read before others have a turn."""
 
 
-def recorder_of(
-    settings: Settings, logs: list[ExchangeLog], clock: Clock, directory: AccountDirectory
-) -> RequestRecorder:
-    """Return what records the requests of this process: at once, if the settings say so.
+@asynccontextmanager
+async def open_recorder(
+    settings: Settings, store: Store, logs: list[ExchangeLog], clock: Clock
+) -> AsyncIterator[RequestRecorder]:
+    """Yield what records the requests of this process, and have its commands read them.
 
     Args:
         settings: of the process.
+        store: of the process.
         logs: of its servers.
         clock: the time now.
-        directory: the accounts.
     """
-    recorder = RequestRecorder(
-        logs, clock, partial(_explainers, settings, clock, directory), BYTES_MAX // settings.workers
-    )
+    explainers = partial(_explainers, settings, clock, store.directory)
+    recorder = RequestRecorder(logs, clock, explainers, BYTES_MAX // settings.workers)
+    store.channel.register(REQUESTS, requests_of(recorder))
     if settings.record_requests:
         recorder.start(for_good=True)
-    return recorder
+    try:
+        yield recorder
+    finally:
+        recorder.stop()
 
 
 def _explainers(settings: Settings, clock: Clock, directory: AccountDirectory) -> "Mapping[str, Explainer]":

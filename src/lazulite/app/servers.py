@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
 from lazulite.app.faults import open_faults
-from lazulite.app.inspector import recorder_of
+from lazulite.app.inspector import open_recorder
 from lazulite.app.partitions import live_partitions
 from lazulite.app.services import MAKES, Make, Prepare, Served, meter_of, open_services
 from lazulite.app.stores import Store
@@ -179,26 +179,28 @@ async def open_servers(
     budgets = budgets_of(settings.limits, time.monotonic)
     all_logs = [*logs]
     buffer = ExchangeBuffer(all_logs, clock)
-    recorder = recorder_of(settings, all_logs, clock, store.directory)
     begin_large = large_responses(scheduler, budgets)
     faults = await open_faults(settings, store, for_test=for_test)
     meter = meter_of(settings, clock)
     live = live_partitions(settings.partitions, store, clock, meter)
-    async with open_services(
-        settings,
-        store,
-        scheduler,
-        makes=makes,
-        prepare=prepare,
-        clock=clock,
-        begin_large=begin_large,
-        buffer=buffer,
-        faults=faults,
-        meter=meter,
-        live=live,
-        for_test=for_test,
-        recorder=recorder,
-    ) as services:
+    async with (
+        open_recorder(settings, store, all_logs, clock) as recorder,
+        open_services(
+            settings,
+            store,
+            scheduler,
+            makes=makes,
+            prepare=prepare,
+            clock=clock,
+            begin_large=begin_large,
+            buffer=buffer,
+            faults=faults,
+            meter=meter,
+            live=live,
+            for_test=for_test,
+            recorder=recorder,
+        ) as services,
+    ):
         servers: dict[tuple[str, ...], Server] = {}
         for names in settings.servers:
             own = settings.address(names[0])
@@ -225,10 +227,7 @@ async def open_servers(
         allow_templates()
         faults.on_change.append(allow_templates)
         live.on_change.append(allow_templates)
-        try:
-            yield group
-        finally:
-            recorder.stop()
+        yield group
 
 
 def front(settings: Settings, served: Sequence[Served]) -> Service:

@@ -19,10 +19,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
-from lazulite.app.commands import KEY_SAMPLE, REQUESTS, TRAFFIC
+from lazulite.app.commands import KEY_SAMPLE, TRAFFIC
 from lazulite.app.faults import clock_of, with_faults
 from lazulite.app.indexes import IndexCommands
-from lazulite.app.inspector import requests_of
 from lazulite.app.kept_state import KeptState
 from lazulite.app.partitions import LiveCommands, live_partitions
 from lazulite.app.stderr import report
@@ -73,9 +72,6 @@ Prepare: TypeAlias = Callable[[Mapping[int, Sequence[CacheInvalidation]]], Await
 
 Schedule: TypeAlias = Callable[[Coroutine[object, None, None]], Awaitable[None]]
 """Schedules work that no request waits for, as a method of `FairScheduler` does."""
-
-NoteRejection: TypeAlias = Callable[[Request, ServiceError], None]
-"""Is called with each rejected request, before its response is made."""
 
 TAKE_OVER_SECONDS = 60.0
 """How often it is looked for what other processes on the same database have left undone."""
@@ -253,8 +249,6 @@ async def open_services(  # noqa: PLR0913 - most have a default
     live = live or live_partitions(settings.partitions, store, clock, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
-    if recorder is not None:
-        store.channel.register(REQUESTS, requests_of(recorder))
     LiveCommands(live, settings.partitions.time_scale, store).register(store.channel)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
@@ -266,10 +260,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
             note_properties = buffer.note if buffer else None
             dependencies = replace(dependencies, meter=meter, live=live, note_properties=note_properties)
             dependencies = replace(dependencies, faults=faults, clock=clock_of(faults, name, clock))
-            notes = [MisdirectedClients(name, report).note]
-            if recorder is not None:
-                notes.append(partial(recorder.note_rejection, name))
-            note_rejection = partial(_note_rejection, notes)
+            note_rejection = _rejection_notes(name, recorder)
             made[name] = makes[name](replace(dependencies, note_rejection=note_rejection, begin_large=begin_large))
         caches = _invalidations(made.values())
         if prepare is not None:
@@ -301,10 +292,17 @@ async def open_services(  # noqa: PLR0913 - most have a default
         yield served
 
 
-def _note_rejection(notes: Iterable[NoteRejection], request: Request, error: ServiceError) -> None:
-    """Tell several of the rejection of a request."""
-    for note in notes:
-        note(request, error)
+def _rejection_notes(name: str, recorder: RequestRecorder | None) -> Callable[[Request, ServiceError], None]:
+    """Return what is called with each rejected request of a service, before its response is made."""
+    misdirected = MisdirectedClients(name, report)
+    if recorder is None:
+        return misdirected.note
+
+    def note(request: Request, error: ServiceError) -> None:
+        misdirected.note(request, error)
+        recorder.note_rejection(name, request, error)
+
+    return note
 
 
 def meter_of(settings: Settings, clock: Clock = system_clock) -> Meter | None:
