@@ -230,12 +230,14 @@ def test_help_imports_no_more_than_it_needs() -> None:
         "parser",
         "sas_flags",
         "serve_flags",
+        "stress_flags",
     }
     of_databases = {"engine", "engine.postgres", "engine.postgres.dsn", "engine.postgres.settings"}
     of_databases |= {"settings", "settings.addresses", "settings.database", "settings.extras"}
     of_accounts = {"auth", "auth.accounts", "auth.accounts.switches"}
+    of_plans = {"stress", "stress.plan"}
     light = {"cli", *(f"cli.{name}" for name in light)}
-    assert ours == {"lazulite", *(f"lazulite.{name}" for name in light | of_databases | of_accounts)}
+    assert ours == {"lazulite", *(f"lazulite.{name}" for name in light | of_databases | of_accounts | of_plans)}
     assert not modules & {"asyncio", "httptools", "lxml", "rocksdict", "uvloop"}
 
 

@@ -21,6 +21,10 @@ VARIABLES = {
 _CONNECTION_SECRETS = ("accountkey=", "sharedaccesssignature=")
 """What a connection string with a secret contains, in any case."""
 
+CONNECTION_STRING = "--connection-string"
+CONNECTION_STRING_VARIABLE = "LAZULITE_CONNECTION_STRING"
+"""The flag whose value has a key, and the variable that holds the value while the flag is empty."""
+
 
 def hide_passwords(arguments: Sequence[str], command: Sequence[str], environ: Mapping[str, str]) -> None:
     """Execute the process again without the passwords of its command line. Return if it has none.
@@ -44,7 +48,11 @@ def split_passwords(arguments: Sequence[str]) -> tuple[list[str], Mapping[str, s
     flag = ""
     for argument in arguments:
         name, equals, value = argument.partition("=")
-        if flag in VARIABLES:
+        if CONNECTION_STRING in (flag, name) and (argument if flag == CONNECTION_STRING else value):
+            secret = argument if flag == CONNECTION_STRING else value
+            passwords[CONNECTION_STRING_VARIABLE] = secret
+            bare.append(argument[: -len(secret)])
+        elif flag in VARIABLES:
             bare.append(_without_password(argument, VARIABLES[flag], passwords))
         elif equals and name in VARIABLES:
             bare.append(f"{name}={_without_password(value, VARIABLES[name], passwords)}")

@@ -203,3 +203,15 @@ examples:
   lazulite faults list
   lazulite faults clear
 """
+
+STRESS_EXAMPLES = """\
+A table, queue or container with a name of its own is made and removed again. Exit
+codes: 0 pass, 1 fail, 3 no verdict, 2 wrong flags.
+
+examples:
+  lazulite stress --clients 1,4,16
+  lazulite stress --workload batch --batch 20 --rate 50 --margin 25%
+  lazulite stress --workload get --partitions 16 --processes 2 --svg get.svg
+  lazulite stress --connection-string "$CONNECTION_STRING" --rate 1500 --seconds 300
+  lazulite stress --clean
+"""

@@ -55,10 +55,10 @@ def _client(args: Namespace, environ: Mapping[str, str]) -> ServiceClient:
     path: Path | None = args.connection_string_file
     if path is None:
         return ServiceClient.from_args(args, environ, _ACCESS)
-    return ServiceClient.from_connection_string(_read(path), _ACCESS)
+    return ServiceClient.from_connection_string(read_file(path), _ACCESS)
 
 
-def _read(path: Path) -> str:
+def read_file(path: Path) -> str:
     """Return the connection string in a file; `-`: on standard input."""
     try:
         if str(path) == "-":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from lazulite import __version__
-from lazulite.cli import address_flags, sas_flags, serve_flags
+from lazulite.cli import address_flags, sas_flags, serve_flags, stress_flags
 from lazulite.cli.flag_types import (
     DEFAULT_LOCATION,
     advice_file,
@@ -46,6 +46,7 @@ from lazulite.cli.help_texts import (
     REQUESTS_EXAMPLES,
     SAS_EXAMPLES,
     SERVE_EXAMPLES,
+    STRESS_EXAMPLES,
     TABLE_EXAMPLES,
     TARGETS_EXAMPLES,
 )
@@ -183,6 +184,7 @@ def build_parser() -> Parser:
     _add_logs(commands)
     _add_advise(commands)
     _add_faults(commands)
+    _add_stress(commands)
     return parser
 
 
@@ -538,6 +540,13 @@ def _add_faults(commands: Commands) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the rule")
     _control_flags(parser)
     _control_flags(_command(actions, "clear", "faults", "remove all rules, and forget what they counted"))
+
+
+def _add_stress(commands: Commands) -> None:
+    text = "put an endpoint under load, and tell whether it passes by its targets"
+    parser = _command(commands, "stress", "stress", text, STRESS_EXAMPLES)
+    stress_flags.add(parser)
+    _account_flags(parser)
 
 
 def _control_flags(parser: Parser) -> None:
