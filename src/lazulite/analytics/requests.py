@@ -295,7 +295,7 @@ class RepeatedRequest:
         if form.operation not in _NAMED_BY_RESPONSE:
             return form.key_of(values)
         location = find_field(self.exchange.opening, "Location: ")
-        found = _USUAL_LOCATION.search(location)
+        found = _USUAL_LOCATION.match(location, location.find("("))
         if found is not None:
             return f"{form.key}/{found[1]}/{found[2]}"
         return _key(form.service, form.operation, form.address, form.account, form.query, location)
