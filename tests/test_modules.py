@@ -24,6 +24,7 @@ APART: Mapping[str, str] = {
     "lazulite.blob.blobs.snapshots": "an operation, as its neighbours are; the table of routes names them all",
     "lazulite.blob.storage.expiry": "rows below the call of an operation, which only starts them",
     "lazulite.blob.tags.blob_tags": "an operation, as its neighbours are; the table of routes names them all",
+    "lazulite.cli.transfer_flags": "the arguments of two commands, beside the parser of all",
     "lazulite.server.middleware.by_host": "a middleware: servers choose among them",
     "lazulite.server.middleware.scheduling": "a middleware: applications choose among them",
     "lazulite.server.observability.debug_log": "a log: processes choose among them",

@@ -108,12 +108,12 @@ def _get(args: Namespace, client: ServiceClient) -> None:
             get(client, args.blob, sys.stdout.buffer, count_of)
             sys.stdout.buffer.flush()
             return
-        with _replaced(Path(args.file)) as file:
+        with replaced(Path(args.file)) as file:
             get(client, args.blob, file, count_of)
 
 
 @contextmanager
-def _replaced(path: Path) -> Iterator[IO[bytes]]:
+def replaced(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file that takes the place of `path` at the end of the block, unless an exception ends it."""
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         temporary = Path(file.name)

@@ -134,6 +134,28 @@ examples:
   lazulite copy --from data --to /srv/tables --verify-only
 """
 
+EXPORT_EXAMPLES = """\
+The table is one of a running server, or of the account that a connection string
+names, here or in the cloud.
+
+examples:
+  lazulite export Orders -o orders.csv
+  lazulite export Orders -o orders.parquet --filter "Total gt 10" --select Total,City
+  lazulite export Orders --start-partition 2026-01 --end-partition 2026-11 | gzip > o.gz
+  lazulite export Orders -o orders.jsonl --from file:account.txt
+"""
+
+IMPORT_EXAMPLES = """\
+An interrupted import goes on when the same command is run again. Exit codes: 0 all
+rows are stored, 1 some are not, or no server responds, 2 wrong flags.
+
+examples:
+  lazulite import Orders orders.csv --dry-run
+  lazulite import Orders orders.csv --mode replace
+  lazulite import People people.csv --type Zip=String --row-keys number
+  lazulite import Orders orders.jsonl --to env:TARGET
+"""
+
 HEAT_EXAMPLES = """\
 examples:
   lazulite serve --meter

@@ -2,7 +2,7 @@
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import (
     HTTPConnection,
@@ -17,17 +17,12 @@ from urllib.parse import quote, urlencode, urlsplit
 from xml.etree import ElementTree as ET
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.sas import AccountSas, format_sas_date, sign_account_sas
+from lazulite.auth.token_source import TokenSource
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import endpoints_of, reachable, read_connection_string
 from lazulite.cli.errors import CommandError
-from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 
 _SECONDS_MAX = 60
-_VALIDITY_TICKS = 15 * 60 * TICKS_PER_SECOND
-"""How long a token is valid; clocks of client and server may be minutes apart."""
-_RENEW_AFTER_TICKS = 5 * 60 * TICKS_PER_SECOND
-"""The age of a token at which the next request gets a new one."""
 _DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
 """More than a page of names, or 32 messages of 64 KiB with every character escaped."""
 _VERSION = "2021-12-02"
@@ -101,11 +96,11 @@ class ServiceClient:
         url = urlsplit(endpoint)
         connect = HTTPSConnection if url.scheme == "https" else HTTPConnection
         self._connection = connect(host, url.port, timeout=_SECONDS_MAX)
-        self._account, self._key, self._access = account, key, access
+        self._access = access
         self._endpoint = endpoint
         self._host, self._path = url.netloc, url.path
-        self._token, self._signed_at = "", 0
-        self._given_token = token
+        renewed = TokenSource(account, key, access.service, access.permission)
+        self._token: Callable[[], str] = (lambda: token) if token else renewed
         self._hint = hint or f"check --{access.service}-host and --{access.service}-port"
 
     @classmethod
@@ -223,25 +218,11 @@ class ServiceClient:
 
     def _signed_target(self, path: str, parameters: Mapping[str, str]) -> str:
         query = urlencode({name: value for name, value in parameters.items() if value}, quote_via=quote)
-        return f"{quote(path, safe=self._access.safe)}?{query}{'&' if query else ''}{self._get_token()}"
+        return f"{quote(path, safe=self._access.safe)}?{query}{'&' if query else ''}{self._token()}"
 
     def make_connection_error(self, error: Exception) -> CommandError:
         """Return the error for a response that is missing or incomplete."""
         return CommandError(f"no response from {self._endpoint}: {error}; {self._hint}")
-
-    def _get_token(self) -> str:
-        if self._given_token:
-            return self._given_token
-        now = system_clock()
-        if not self._token or now - self._signed_at > _RENEW_AFTER_TICKS:
-            sas = AccountSas(
-                services=self._access.service[0],
-                resource_types="sco",
-                permission=self._access.permission,
-                expiry=format_sas_date(now + _VALIDITY_TICKS),
-            )
-            self._token, self._signed_at = sign_account_sas(self._account, sas, self._key), now
-        return self._token
 
 
 def _read_custom_reason(response: HTTPResponse) -> str:

@@ -7,6 +7,7 @@ EXTRAS = {
     "metrics": ("prometheus_client",),
     "oidc": ("jwt", "cryptography"),
     "png": ("PIL",),
+    "parquet": ("pyarrow",),
 }
 """Extra -> the modules that it installs. `otel` is absent: without it, the server runs and reports that it does not
 trace (`app.telemetry`)."""
