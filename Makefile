@@ -10,6 +10,8 @@
 #   make models   the states of each model of the pattern library, onto its page of protocols; some by ARGS=saga
 #   make pages    the tables of docs that are generated: compatibility, errors, versions (tests/pages.py)
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
+#   make browser  every page of the explorer in Chromium; CI runs three short journeys; some by ARGS="-k axe"
+#   make screenshots  the pictures of docs/explorer.md
 #   make campaigns  make torture, make mutations and make fuzz, one after the other: by hand, and by time
 #   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
 #   make mutations  that campaigns find each mutation, of which CI runs one of each; some by ARGS="-k blob"
@@ -35,7 +37,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns twins models coverage versions lint pages bench campaigns torture mutations fuzz clean
+.PHONY: serve check test patterns twins models coverage versions lint pages bench campaigns torture mutations fuzz browser screenshots clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -100,6 +102,12 @@ mutations: $(VENV)/.test
 
 fuzz: $(VENV)/.fuzz
 	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
+
+browser: $(VENV)/.test
+	$(BIN)/python -m pytest -q --tier browser tests/ui/browser $(ARGS)
+
+screenshots: $(VENV)/.test
+	$(BIN)/python -m tests.ui.browser.screenshots $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-* .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info patterns/src/*.egg-info patterns/simulation/src/*.egg-info

@@ -1,7 +1,7 @@
 """The tiers of tests: what `make check` leaves to `make test`, that to CI, and CI to `make mutations`.
 
-`make check` passes `--tier check`, `make test` `--tier test`, and `make mutations` `--tier mutations`. Without it tests
-run as in CI. Campaigns are no tests: `make campaigns` runs them, and `make mutations` beside them.
+`make check` passes `--tier check`, `make test` `--tier test`, and so do `make mutations` and `make browser`. Without it
+tests run as in CI. Campaigns are no tests: `make campaigns` runs them, and `make mutations` beside them.
 """
 
 from pathlib import Path
@@ -25,6 +25,7 @@ NOT_IN_CHECK = {
         "cli/test_old_store.py",
         *("settings/test_extras.py", "test_portability.py", "test_telemetry_docs.py", "testing/test_plugin.py"),
     ),
+    "browsers, and processes of the explorer": ("ui/browser", "ui/test_off.py", "cli/test_serve_ui.py"),
     "engines": (
         *("engine/postgres", "postgres", "migration", "cli/test_copy_database.py", "cli/test_serve_database.py"),
         *("engine/rocksdb/test_crash.py", "engine/rocksdb/test_linearizability.py"),
@@ -52,7 +53,15 @@ CAMPAIGN = "campaign"
 """Marks a test that a campaign finds a mutation, which takes long: one of each campaign, for CI."""
 MUTATION = "mutation"
 """Marks all other tests of that kind (`tests.torture.campaign.mutation_cases`): for `make mutations`."""
-LEFT_OUT_OF = {"check": {CAMPAIGN, MUTATION}, "test": {CAMPAIGN, MUTATION}, "ci": {MUTATION}, "mutations": set[str]()}
+JOURNEY = "journey"
+"""Marks a test that drives a browser through many pages, which takes long: for `make browser`."""
+LEFT_OUT_OF = {
+    "check": {CAMPAIGN, MUTATION, JOURNEY},
+    "test": {CAMPAIGN, MUTATION, JOURNEY},
+    "ci": {MUTATION, JOURNEY},
+    "mutations": set[str](),
+    "browser": set[str](),
+}
 """Tier -> the markers of tests that it leaves out."""
 
 _LEFT_OUT = {ROOT / each for paths in NOT_IN_CHECK.values() for each in paths}
@@ -68,6 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     config.addinivalue_line("markers", f"{CAMPAIGN}: shows that a campaign finds a mutation; for CI")
+    config.addinivalue_line("markers", f"{JOURNEY}: drives a browser through many pages; for make browser")
     config.addinivalue_line("markers", f"{MUTATION}: shows that it finds another one; for make mutations")
 
 

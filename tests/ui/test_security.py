@@ -116,6 +116,8 @@ FORM = "Content-Type: application/x-www-form-urlencoded"
         ((), False),
         (("Origin: http://127.0.0.1:1",), False),
         (("Origin: null",), False),
+        (("Origin: null", "Sec-Fetch-Site: same-origin"), True),
+        (("Origin: null", "Sec-Fetch-Site: cross-site"), False),
         (("Origin: http://attacker.example", "Sec-Fetch-Site: same-origin"), False),
         (("Origin: {origin}", "Sec-Fetch-Site: same-site"), False),
         (("Sec-Fetch-Site: cross-site",), False),

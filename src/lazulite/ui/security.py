@@ -50,14 +50,12 @@ class KnownHosts:
 def is_same_origin(scheme: str, headers: Mapping[str, str]) -> bool:
     """Return whether a request that changes something comes from a page of this origin.
 
-    A request that tells neither where it comes from nor its origin does not.
+    A request that tells neither where it comes from nor its origin does not. The origin of a form is `null`, as the
+    pages let no browser say where it has been.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    if site is not None and site != "same-origin":
-        return False
-    if origin is not None:
-        return origin == f"{scheme}://{headers.get('host', '')}"
-    return site == "same-origin"
+    own = f"{scheme}://{headers.get('host', '')}"
+    return origin == own if site is None else site == "same-origin" and origin in (None, "null", own)
 
 
 def is_embedded_elsewhere(headers: Mapping[str, str]) -> bool:
