@@ -5,21 +5,22 @@ that no server has open. Invariant: no cache of the process, or of its workers, 
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 
-from lazulite.app.commands import COUNT_RESOURCES, REMOVE_DATA
+from lazulite.app.commands import COUNT_RESOURCES, QUEUE_MESSAGES, REMOVE_DATA, QueueArguments
 from lazulite.app.registry import SPACES
 from lazulite.blob.storage.catalog import Catalog as Containers
 from lazulite.control.channel import Channel
-from lazulite.control.command import AccountArguments, Json, single
+from lazulite.control.command import AccountArguments, ControlError, Json, single
 from lazulite.engine.commit import put_rows
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
-from lazulite.protocol.clock import system_clock
+from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND, system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue.call import SHARDS_OF_DATABASE
 from lazulite.queue.catalog import Catalog as Queues
+from lazulite.queue.model.message import VISIBLE, Message, read_message
 from lazulite.records.spaces import ACCOUNT_QUOTAS, DELEGATIONS, INDEX_BUILDS, METRIC_COUNTS, SERVICE_PROPERTIES
 from lazulite.table.catalog import Catalog as Tables
 
@@ -60,7 +61,8 @@ class AccountData:
         self._engine = engine
         self._invalidated = invalidated
         shards = SHARDS_OF_DATABASE if shared else 1
-        self._catalogs = (Tables(engine), Queues(engine, shards), Containers(engine, system_clock, contents))
+        self._queues = Queues(engine, shards)
+        self._catalogs = (Tables(engine), self._queues, Containers(engine, system_clock, contents))
 
     def register(self, channel: Channel) -> None:
         """Have commands count and remove data in this process."""
@@ -72,7 +74,22 @@ class AccountData:
             return single(self.remove(of.account))
 
         channel.register(COUNT_RESOURCES, count)
+        channel.register(QUEUE_MESSAGES, self._messages)
         channel.register(REMOVE_DATA, remove)
+
+    async def _messages(self, of: QueueArguments) -> AsyncGenerator[Json, None]:
+        queue = await self._queues.read(of.account, of.queue)
+        if queue is None:
+            raise ControlError("no-queue", f"account {of.account[:64]!r} has no queue {of.queue[:64]!r}")
+        now = system_clock()
+        async with aclosing(self._engine.scan(queue.space, [KeyRange(("", ""), None)])) as parts:
+            async for part in parts:
+                for index, value in enumerate(part.values):
+                    _, row = part.key(index)
+                    if row.startswith(VISIBLE):
+                        message = read_message(row, value)
+                        if message.expires > now:
+                            yield _described(message, now)
 
     async def count(self, account: str) -> Mapping[str, int]:
         """Return how many tables, queues and containers an account has, by their nouns, without zeros."""
@@ -110,3 +127,15 @@ class AccountData:
         async with self._invalidated(space, keys):
             for partition, row in keys:
                 await self._engine.commit(space, partition, put_rows({row: None}))
+
+
+def _described(message: Message, now: int) -> Json:
+    """Return a message as an item of `QUEUE_MESSAGES`."""
+    hidden = max(0, -(-(message.visible - now) // TICKS_PER_SECOND))
+    left = -(-(message.expires - now) // TICKS_PER_SECOND)
+    return {
+        "text": message.text.decode(),
+        "hidden_seconds": hidden,
+        "lives_seconds": -1 if message.expires >= LAST_TICK else max(left, hidden + 1),
+        "dequeues": message.dequeues,
+    }

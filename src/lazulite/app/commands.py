@@ -14,6 +14,19 @@ COUNT_RESOURCES = Command("account-resources", AccountArguments)
 REMOVE_DATA = Command("account-remove-data", AccountArguments, seconds_max=None)
 """Removes all that an account has; its item is empty."""
 
+
+@dataclass(frozen=True, slots=True)
+class QueueArguments:
+    """The arguments of a command about a queue."""
+
+    account: str
+    queue: str
+
+
+QUEUE_MESSAGES = Command("queue-messages", QueueArguments, seconds_max=None)
+"""Has an item for each message of a queue, hidden ones included, in the order of their visibility: `text`,
+`hidden_seconds`, `lives_seconds` (-1: for ever) and `dequeues`. The messages stay as they are."""
+
 KEEP_STATE = Command("state-keep", NoArguments)
 """Keeps the data of all accounts as they are. Only the server of a test has it; its item is empty."""
 

@@ -1,13 +1,16 @@
 """The flags that say where each service is: of `lazulite serve`, which listens there, and of commands that ask it.
 
+So do the flags of an account elsewhere, to which or from which data is copied.
+
 Only light modules of the standard library are imported, so that help is printed at once.
 """
 
 from argparse import Action, ArgumentParser
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeAlias
 
-from lazulite.cli.flag_types import host, port, suffix
+from lazulite.cli.flag_types import host, parallel, port, suffix
 from lazulite.settings.addresses import DEFAULT_HOST, DEFAULT_PORTS, SERVICES, TABLE, WEB
 
 Flags: TypeAlias = Callable[..., Action]
@@ -43,6 +46,29 @@ def add_reached(parser: ArgumentParser) -> None:
     text = "use endpoints whose hosts are ACCOUNT.SUFFIX; services on one port have such hosts in any case"
     parser.add_argument("--host-suffix", type=suffix, metavar="SUFFIX", help=text)
     parser.add_argument("--https", action="store_true", help="use https endpoints")
+
+
+def add_other_side(parser: ArgumentParser, flag: str) -> None:
+    """Add the flags of a copy between a running server and an account elsewhere.
+
+    Args:
+        parser: of the command.
+        flag: `--from` or `--to`, which names the account elsewhere.
+    """
+    add = parser.add_argument
+    variable = f"env:LAZULITE_{flag[2:].upper()}_CONNECTION"
+    text = f"connection string of the other side: env:NAME, file:PATH, or itself ({variable})"
+    add(flag, dest="other", metavar="CONN", help=text)
+    if flag == "--from":
+        text = "location of the source, if it is a Lazulite of this machine: its messages are copied, too"
+        add("--from-location", type=Path, metavar="DIR", help=text)
+    text = "get: copy visible messages by Get, which hides them in the source for an hour (no)"
+    add("--messages", choices=("no", "get"), default="no", help=text)
+    add("--parallel", type=parallel, default=4, metavar="N", help="number of requests at a time, 1 to 32 (4)")
+    command = "pull" if flag == "--from" else "push"
+    text = f"file that notes the progress, to go on after a kill (./lazulite-{command}.json)"
+    add("--journal", type=Path, metavar="FILE", help=text)
+    add("--silent", action="store_true", help="do not show the progress")
 
 
 def _add_addresses(parser: ArgumentParser, hint: str = "") -> None:

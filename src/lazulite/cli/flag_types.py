@@ -15,6 +15,7 @@ from lazulite.engine.postgres.dsn import SCHEMES, DatabaseUrl, read_url
 from lazulite.settings.addresses import SERVICES
 
 COUNT_MAX = 64
+PARALLEL_MAX = 32
 MESSAGES_MAX = 32
 """The messages of one request to a queue."""
 REQUESTS_MAX = 1000
@@ -159,6 +160,11 @@ def message_count(text: str) -> int:
 def request_count(text: str) -> int:
     """Return a number of recorded requests, 1 to 1,000."""
     return _number(text, 1, REQUESTS_MAX, f"a number from 1 to {REQUESTS_MAX:,}")
+
+
+def parallel(text: str) -> int:
+    """Return a number of requests at a time, 1 to 32."""
+    return _number(text, 1, PARALLEL_MAX, f"a number from 1 to {PARALLEL_MAX}")
 
 
 def entity_count(text: str) -> int:

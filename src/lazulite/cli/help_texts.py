@@ -67,6 +67,17 @@ examples:
   lazulite serve --in-memory --seed state.toml     a server that begins with it
 """
 
+PULL_EXAMPLES = """\
+Afterwards the two sides are compared, and what does not travel is listed. A command
+that was interrupted goes on where it was, if it is run again.
+
+examples:
+  lazulite pull --from file:azure.conn             leave the cloud
+  lazulite pull --from UseDevelopmentStorage=true --location new --blob-port 11000 …
+                                                   from another server of this machine
+  lazulite push --to env:TEST_STORAGE              fill a test account
+"""
+
 SAS_EXAMPLES = """\
 A time is a date (2030-01-31), a date and time (2030-01-31T12:00Z), or a duration
 from now: 90s, 30m, 2h, 7d, 4w.

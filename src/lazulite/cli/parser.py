@@ -42,6 +42,7 @@ from lazulite.cli.help_texts import (
     INDEX_EXAMPLES,
     LOGS_EXAMPLES,
     PARTITIONS_EXAMPLES,
+    PULL_EXAMPLES,
     QUEUE_EXAMPLES,
     REQUESTS_EXAMPLES,
     SAS_EXAMPLES,
@@ -91,6 +92,7 @@ def build_parser() -> Parser:
     _add_queue(commands)
     _add_blob(commands)
     _add_apply(commands)
+    _add_account_copies(commands)
     _add_store(commands)
     _add_transfer(commands)
     _add_upgrade(commands)
@@ -493,9 +495,21 @@ def _add_apply(commands: Commands) -> None:
     text = "have a running server have what a seed file says: create what is missing, replace what differs"
     parser = _command(commands, "apply", "apply", text, APPLY_EXAMPLES)
     parser.add_argument("file", type=Path, metavar="FILE", help="seed file, in TOML")
-    text = "connection string of another server: env:NAME, file:PATH, or itself (that of the location)"
-    parser.add_argument("--to", dest="to", metavar="CONN", help=text)
+    text = "connection string of another server: env:NAME, file:PATH, or itself (the server of the location)"
+    parser.add_argument("--to", metavar="CONN", help=text)
     _account_flags(parser)
+
+
+def _add_account_copies(commands: Commands) -> None:
+    """Add `pull` and `push`, which differ in the direction alone."""
+    for name, flag, summary in (
+        ("pull", "--from", "copy the data of another server, or of an account in the cloud, to a running server"),
+        ("push", "--to", "copy the data of a running server to another one, or to an account in the cloud"),
+    ):
+        parser = _command(commands, name, "account_copy", summary, PULL_EXAMPLES)
+        parser.set_defaults(direction=name)
+        address_flags.add_other_side(parser, flag)
+        _account_flags(parser)
 
 
 def _add_upgrade(commands: Commands) -> None:

@@ -89,6 +89,11 @@ def put_message(sender: Sender, queue: str, message: Message) -> None:
     send(sender, Call("queue", "POST", f"{queue}/messages", given, {"Content-Type": "application/xml"}, body.encode()))
 
 
+def clear_messages(sender: Sender, queue: str) -> None:
+    """Delete all messages of a queue. Raises as `send`."""
+    send(sender, Call("queue", "DELETE", f"{queue}/messages"))
+
+
 def peek_messages(sender: Sender, queue: str) -> Sequence[ReceivedMessage]:
     """Return the first visible messages, at most `MESSAGES_MAX`, and keep them. Raises as `send`."""
     return _received(sender, queue, {"peekonly": "true"})
