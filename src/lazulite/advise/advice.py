@@ -157,6 +157,12 @@ def consequences(candidate: Candidate) -> Iterator[str]:
     )
     if candidate.appended is not None:
         yield from _appended(candidate)
+    account = candidate.targets.account.target
+    if candidate.total > account:
+        yield (
+            f"Danger: all queries and writes take {number(candidate.total)} entities/s, and an account is good for "
+            f"{account:,.0f}. Other keys can only change what is scanned."
+        )
     largest = candidate.rows_of_busiest
     if layout.partition:
         yield (

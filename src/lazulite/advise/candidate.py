@@ -72,6 +72,13 @@ class Candidate:
             total += query.rate * max(each.scanned, 1) * share
         return total
 
+    @cached_property
+    def total(self) -> float:
+        """The entities per second of the whole table, read and written."""
+        pairs = zip(self.workload.queries, self.accesses, strict=True)
+        read = sum(query.rate * max(each.scanned, 1) for query, each in pairs)
+        return read + self.workload.written * self._copies
+
     @property
     def load(self) -> float:
         """The entities per second of the busiest partition, read and written."""

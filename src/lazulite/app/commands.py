@@ -52,6 +52,36 @@ TRAFFIC = Command("traffic", TrafficArguments)
 """Has the items of `traffic.codec` for one resource."""
 
 
+RECORD_SECONDS_MAX = 6 * 3600.0
+"""The longest recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordArguments:
+    """What `RECORD` is asked for."""
+
+    seconds: float
+    """How long it takes at most."""
+    requests: int = 0
+    """After how many requests of a process it ends before that; 0: it does not."""
+    name: str = ""
+    """Of the table; empty: all tables."""
+    account: str = ""
+    """Empty: the only one."""
+    secret: str = ""
+    """The key of hashes; empty: a new one. A primary gives one to its workers, so that their hashes are equal."""
+
+    def __post_init__(self) -> None:
+        """Check what types cannot say."""
+        if not 0 < self.seconds <= RECORD_SECONDS_MAX:
+            raise ValueError(f"seconds is above 0, and at most {RECORD_SECONDS_MAX:,.0f}")
+
+
+RECORD = Command("record", RecordArguments, seconds_max=None)
+"""Has an item with the `requests` recorded so far, now and then, and at last one for each table: see
+`traffic.recording`. The recording is forgotten when the client hangs up."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeySampleArguments:
     """What `KEY_SAMPLE` is asked about."""

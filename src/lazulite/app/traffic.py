@@ -3,11 +3,14 @@
 One process has counted the traffic, or a primary adds what its workers have counted.
 """
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
+from secrets import token_hex
 
 from lazulite.app.channel import WORKER_SECONDS_MAX, Workers
-from lazulite.app.commands import TRAFFIC, KeySampleArguments, TrafficArguments
+from lazulite.app.commands import RECORD, TRAFFIC, KeySampleArguments, RecordArguments, TrafficArguments
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.control.client import ask_each
 from lazulite.control.command import ControlError, Handler, Json, single
@@ -16,7 +19,12 @@ from lazulite.table.catalog import Catalog
 from lazulite.traffic.codec import decode, encode, join
 from lazulite.traffic.key_sample import ROWS_MAX, KeySample
 from lazulite.traffic.meter import Meter, Resource, ResourceTraffic
+from lazulite.traffic.recording import Recording
 
+_RECORD_STEP_SECONDS = 0.5
+"""How often a recording looks whether it has enough requests."""
+_RECORD_REPORT_SECONDS = 10.0
+"""How often the client of a recording gets an item."""
 _EVERYTHING = KeyRange(("", ""), None)
 
 
@@ -52,6 +60,69 @@ def traffic_of(
             yield item
 
     return traffic
+
+
+def recording_of(
+    meter: Meter | None,
+    directory: AccountDirectory,
+    workers: Workers | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Handler[RecordArguments]:
+    """Return the handler of `RECORD`. The arguments are as of `traffic_of`; `sleep` waits so many seconds."""
+
+    async def recorded(asked: RecordArguments) -> AsyncGenerator[Json, None]:
+        account = account_of(directory, asked.account) if asked.name or asked.account else ""
+        secret = asked.secret or token_hex(16)
+        if workers is not None:
+            async for item in _recorded_by_workers(workers, replace(asked, account=account, secret=secret), sleep):
+                yield item
+            return
+        if meter is None:
+            raise ControlError("no-meter", "the server records no requests: start it with --meter")
+        if meter.recording is not None:
+            raise ControlError("busy", "another recording is going on")
+        only = Resource(account, "table", asked.name.lower()) if asked.name else None
+        recording = meter.recording = Recording(secret.encode()[:64], only)
+        try:
+            yield {"requests": 0}
+            rest, last = asked.seconds, 0.0
+            while rest > 0 and not 0 < asked.requests <= recording.requests:
+                step = min(rest, _RECORD_STEP_SECONDS)
+                await sleep(step)
+                rest -= step
+                if last - rest >= _RECORD_REPORT_SECONDS or not last:
+                    last = rest
+                    yield {"requests": recording.requests}
+        finally:
+            meter.recording = None
+        for found in recording.items():
+            yield found
+
+    return recorded
+
+
+async def _recorded_by_workers(
+    workers: Workers, asked: RecordArguments, sleep: Callable[[float], Awaitable[None]]
+) -> AsyncGenerator[Json, None]:
+    """Yield what all workers recorded, and items before that, so that the client does not think it is cut."""
+    limit = asked.seconds + WORKER_SECONDS_MAX
+    asking = asyncio.ensure_future(ask_each(workers(), RECORD, asked, limit))
+    try:
+        while not asking.done():
+            yield {"requests": 0}
+            waiting = asyncio.ensure_future(sleep(_RECORD_REPORT_SECONDS))
+            await asyncio.wait([asking, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        results = await asking
+    finally:
+        asking.cancel()
+    for result in results:
+        if result.error is not None:
+            raise ControlError(result.error.code, f"{result.process}: {result.error}")
+    for result in results:
+        for item in result.items:
+            if isinstance(item, Mapping) and "table" in item:
+                yield item
 
 
 def key_sample_of(engine: Engine, directory: AccountDirectory) -> Handler[KeySampleArguments]:

@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
-from lazulite.app.commands import KEY_SAMPLE, REQUESTS, STATUS, TRAFFIC
+from lazulite.app.commands import KEY_SAMPLE, RECORD, REQUESTS, STATUS, TRAFFIC
 from lazulite.app.faults import RuleCommands, reject_rules
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.inspector import requests_of_workers
@@ -30,7 +30,7 @@ from lazulite.app.services import certificate_of, maintenance, take_over, tune_g
 from lazulite.app.stderr import report
 from lazulite.app.stores import Seeder, Store, meanwhile, open_location, open_store, seeded
 from lazulite.app.telemetry import new_metrics, workers_metrics_server
-from lazulite.app.traffic import key_sample_of, traffic_of
+from lazulite.app.traffic import key_sample_of, recording_of, traffic_of
 from lazulite.engine.content.remote import content_procedures
 from lazulite.engine.remote.messages import Procedure
 from lazulite.engine.remote.server import EngineServer
@@ -104,6 +104,7 @@ async def _serve_by_workers(
                 explained=lambda error, names: explained(error, names, settings),
             )
             store.channel.register(STATUS, status_of("primary", dict, workers.connects))
+            store.channel.register(RECORD, recording_of(None, store.directory, workers.connects))
             store.channel.register(TRAFFIC, traffic_of(None, store.directory, time.time, workers.connects))
             store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
             store.channel.register(REQUESTS, requests_of_workers(workers.connects))

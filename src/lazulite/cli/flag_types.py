@@ -62,7 +62,7 @@ def host(text: str) -> str:
 
 def port(text: str) -> int:
     """Return a port."""
-    return _number(text, 0, 65535, "a port (0 to 65535)")
+    return number(text, 0, 65535, "a port (0 to 65535)")
 
 
 def services(text: str) -> tuple[str, ...]:
@@ -126,10 +126,11 @@ def no_pfx(_: str) -> NoReturn:
 
 def count(text: str) -> int:
     """Return an integer from 1 to `COUNT_MAX`."""
-    return _number(text, 1, COUNT_MAX, f"a number from 1 to {COUNT_MAX}")
+    return number(text, 1, COUNT_MAX, f"a number from 1 to {COUNT_MAX}")
 
 
-def _number(text: str, least: int, most: int, wanted: str) -> int:
+def number(text: str, least: int, most: int, wanted: str) -> int:
+    """Return an integer from `least` to `most`; `wanted` says that in a message."""
     if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
         raise ArgumentTypeError(f"{text!r} is not {wanted}")
     return int(text)
@@ -144,22 +145,22 @@ def switch(text: str) -> bool:
 
 def retention_days(text: str) -> int:
     """Return a number of days, 0 to 365."""
-    return _number(text, 0, RETENTION_DAYS_MAX, f"a number of days (0 to {RETENTION_DAYS_MAX})")
+    return number(text, 0, RETENTION_DAYS_MAX, f"a number of days (0 to {RETENTION_DAYS_MAX})")
 
 
 def rehydrate_seconds(text: str) -> int:
     """Return a number of seconds, 0 to 30 days."""
-    return _number(text, 0, REHYDRATE_SECONDS_MAX, f"a number of seconds (0 to {REHYDRATE_SECONDS_MAX})")
+    return number(text, 0, REHYDRATE_SECONDS_MAX, f"a number of seconds (0 to {REHYDRATE_SECONDS_MAX})")
 
 
 def message_count(text: str) -> int:
     """Return a number of messages, 1 to 32."""
-    return _number(text, 1, MESSAGES_MAX, f"a number from 1 to {MESSAGES_MAX}")
+    return number(text, 1, MESSAGES_MAX, f"a number from 1 to {MESSAGES_MAX}")
 
 
 def request_count(text: str) -> int:
     """Return a number of recorded requests, 1 to 1,000."""
-    return _number(text, 1, REQUESTS_MAX, f"a number from 1 to {REQUESTS_MAX:,}")
+    return number(text, 1, REQUESTS_MAX, f"a number from 1 to {REQUESTS_MAX:,}")
 
 
 def parallel(text: str) -> int:
@@ -169,7 +170,7 @@ def parallel(text: str) -> int:
 
 def entity_count(text: str) -> int:
     """Return a number of entities from 1 on."""
-    return _number(text, 1, 10**9, "a number from 1 on")
+    return number(text, 1, 10**9, "a number from 1 on")
 
 
 def store(text: str) -> Path | DatabaseUrl:
@@ -218,12 +219,4 @@ def picture(text: str) -> Path:
     path = Path(text)
     if path.suffix not in _PICTURES:
         raise ArgumentTypeError(f"{text!r} ends in none of {', '.join(_PICTURES)}")
-    return path
-
-
-def advice_file(text: str) -> Path:
-    """Return the path of a page or of JSON, by its ending."""
-    path = Path(text)
-    if path.suffix not in (".html", ".json"):
-        raise ArgumentTypeError(f"{text!r} ends in neither .html nor .json")
     return path

@@ -220,15 +220,6 @@ examples:
     lazulite logs --connection-string-file -
 """
 
-ADVISE_EXAMPLES = """\
-Exit codes: 0 there is an answer, 1 failed, 2 wrong flags, 3 no keys keep all demands.
-
-examples:
-  lazulite advise queries.toml
-  lazulite advise queries.toml -o advice.html --program rekey.py
-  lazulite advise queries.toml --targets study-2010
-"""
-
 FAULTS_EXAMPLES = """\
 examples:
   lazulite serve --faults faults.toml

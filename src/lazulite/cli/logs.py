@@ -24,7 +24,7 @@ from lazulite.cli.service_client import RejectedError, ServiceAccess, ServiceCli
 from lazulite.settings.addresses import SERVICES
 
 _CONTAINER = "$logs"
-_ACCESS = ServiceAccess("blob", "rl")
+LOGS_ACCESS = ServiceAccess("blob", "rl")
 _NAME = re.compile(r"(?:blob|table|queue)/\d{4}/\d\d/\d\d/\d{4}/\d{6}\.log", re.ASCII)
 _SIGNATURE = re.compile(r"(?<=[?&]sig=)[^&]*", re.IGNORECASE)
 _COLUMNS = "{:<24}  {:<5}  {:<24}  {:<24}  {:>4}  {:>7}  {:>9}  {}"
@@ -54,8 +54,8 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 def _client(args: Namespace, environ: Mapping[str, str]) -> ServiceClient:
     path: Path | None = args.connection_string_file
     if path is None:
-        return ServiceClient.from_args(args, environ, _ACCESS)
-    return ServiceClient.from_connection_string(read_file(path), _ACCESS)
+        return ServiceClient.from_args(args, environ, LOGS_ACCESS)
+    return ServiceClient.from_connection_string(read_file(path), LOGS_ACCESS)
 
 
 def read_file(path: Path) -> str:

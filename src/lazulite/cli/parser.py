@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lazulite import __version__
-from lazulite.cli import address_flags, sas_flags, serve_flags, stress_flags, transfer_flags
+from lazulite.cli import address_flags, advise_flags, sas_flags, serve_flags, stress_flags, transfer_flags
 from lazulite.cli.argument_parser import HelpFormatter, Parser, StoreExplicit
 from lazulite.cli.flag_types import (
     DEFAULT_LOCATION,
-    advice_file,
     database,
     duration,
     entity_count,
@@ -29,7 +28,6 @@ from lazulite.cli.flag_types import (
     threshold,
 )
 from lazulite.cli.help_texts import (
-    ADVISE_EXAMPLES,
     APPLY_EXAMPLES,
     BLOB_EXAMPLES,
     COPY_EXAMPLES,
@@ -449,16 +447,9 @@ def _add_logs(commands: Commands) -> None:
 
 def _add_advise(commands: Commands) -> None:
     text = "advise on the keys of a table, from its queries and writes"
-    parser = _command(commands, "advise", "advise", text, ADVISE_EXAMPLES)
-    parser.add_argument("queries", type=Path, metavar="FILE.toml", help="file that declares queries and writes")
-    text = "targets that the keys must keep: current, study-2010, study-2010-strict or a FILE.toml (current)"
-    parser.add_argument("--targets", default="current", metavar="NAME", help=text)
-    parser.add_argument("--top", type=entity_count, default=4, metavar="N", help="most candidates (4)")
-    text = "write a page or JSON to FILE, by its ending .html or .json (a text is printed)"
-    parser.add_argument("-o", "--output", type=advice_file, metavar="FILE", help=text)
-    text = "write the Python program that gives the table the keys of the first candidate"
-    parser.add_argument("--program", type=Path, metavar="FILE.py", help=text)
-    parser.add_argument("--json", action="store_true", help="print an object of JSON")
+    parser = _command(commands, "advise", "advise", text, advise_flags.EXAMPLES)
+    advise_flags.add(parser)
+    _account_flags(parser)
 
 
 def _add_faults(commands: Commands) -> None:

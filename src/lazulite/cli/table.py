@@ -34,7 +34,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _ls(_: Namespace, client: ServiceClient) -> None:
-    for table in _pages(client, "Tables", {}):
+    for table in pages(client, "Tables", {}):
         print(table["TableName"])
 
 
@@ -61,7 +61,7 @@ def _put(args: Namespace, client: ServiceClient) -> None:
 def _query(args: Namespace, client: ServiceClient) -> None:
     given = {"$filter": args.filter, "$select": args.select}
     left = args.top
-    for entity in _pages(client, f"{args.table}()", given):
+    for entity in pages(client, f"{args.table}()", given):
         _print(entity)
         left -= 1
         if left == 0:
@@ -84,7 +84,7 @@ def _entity(table: str, partition_key: str, row_key: str) -> str:
     return "{}(PartitionKey='{}',RowKey='{}')".format(table, *keys)
 
 
-def _pages(client: ServiceClient, path: str, given: Mapping[str, str]) -> Iterator[dict[str, object]]:
+def pages(client: ServiceClient, path: str, given: Mapping[str, str]) -> Iterator[dict[str, object]]:
     """Yield what a list or a query has, page after page. Raises as `ServiceClient.send`."""
     marks: dict[str, str] = {}
     while True:

@@ -21,12 +21,15 @@ from hashlib import blake2b
 from itertools import accumulate
 from math import exp2
 from random import random
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from lazulite.engine.ordinal import ordinal
 from lazulite.traffic.counters import COUNTERS, MINUTES, REQUESTS, WIDTH, WRITTEN, Counts, cost
 from lazulite.traffic.heavy_hitters import HeavyHitters
 from lazulite.traffic.key_ranges import KEY_CHARACTERS_MAX, KeyRange, KeyRanges
+
+if TYPE_CHECKING:
+    from lazulite.traffic.recording import Recording
 
 RESOURCES_MAX: Final = 1_000
 RANGES_MAX: Final = 1_000
@@ -215,6 +218,13 @@ class Meter:
         self._noted = self._balanced = self._zero = clock()
         self.forgotten = [0.0] * WIDTH
         """The traffic of resources that were forgotten."""
+        self.recording: Recording | None = None
+        """Takes the shapes of requests, too, while there is one; see `traffic.recording`."""
+
+    @property
+    def now(self) -> float:
+        """The Unix time in seconds."""
+        return self._clock()
 
     def note(self, resource: Resource, keys: Keys, counts: Counts) -> None:
         """Count a request.

@@ -265,9 +265,13 @@ async def _commit(first: Call, writes: Sequence[EntityWrite], body_bytes: int) -
 
 def _write(first: Call, table: Table, writes: Sequence[EntityWrite]) -> Awaitable[int]:
     """Begin writes; return their timestamp, once they are durable."""
-    if first.context.meter is not None:
+    meter = first.context.meter
+    if meter is not None:
         counts = (0, 0, len(writes), sum(len(write.encoded) for write in writes), 0, 1, 0)
-        first.context.meter.note(metered_table(first), writes[0].partition_key, counts)
+        meter.note(metered_table(first), writes[0].partition_key, counts)
+        if meter.recording is not None:
+            rows = [write.row_key for write in writes]
+            meter.recording.note_write(metered_table(first), writes[0].partition_key, rows, meter.now)
     for write in writes:
         write.indexes = table.indexes
     return first.context.engine.commit(table.space, writes[0].partition_key, apply_all(writes))

@@ -28,8 +28,11 @@ from lazulite.table.query.filter import Node, compile_predicate, parse, plan, qu
 from lazulite.table.query.options import read_select, read_top, reject_unknown_options
 from lazulite.table.query.page import Page, PageRequest, read_page
 from lazulite.table.query.row_predicates import row_test
+from lazulite.table.query.shape import POINT_CONDITIONS, shape_of
 from lazulite.table.responses import POINT_TIMING, entity_opening, page_answer, server_timing
 from lazulite.table.versions import require_odata
+from lazulite.traffic.meter import Meter, Resource
+from lazulite.traffic.recording import Recording
 
 _POINT = "point"
 _LAST = "\uffff"
@@ -139,6 +142,8 @@ class EntityRead(PreparedOperation):
         body = b"" if value is None else self._writer.entity(value)
         if self._meter is not None:
             self._meter.note(self._metered, partition, (1, 0, 0, 0, len(body), 1, 0))
+            if self._meter.recording is not None:
+                _record_point(self._meter, self._meter.recording, self._metered, partition, value is not None)
         return body
 
     def _respond_with(self, request: Request, keys: Keys, value: bytes | None, seconds: float) -> Response:
@@ -161,10 +166,18 @@ class EntityRead(PreparedOperation):
         body = await self._call.time_slice().run(self._writer.entity_steps(value))
         if self._meter is not None:
             self._meter.note(self._metered, keys[0], (1, 0, 0, 0, len(body), 1, 0))
+            if self._meter.recording is not None:
+                _record_point(self._meter, self._meter.recording, self._metered, keys[0], True)
         return Response(200, [], body, opening=opening)
 
     def _opening_of(self, value: bytes, seconds: float) -> str:
         return f"{self._opening}ETag: {stored_etag(value)}\r\nServer-Timing: {POINT_TIMING % (seconds * 1000)}\r\n"
+
+
+def _record_point(meter: Meter, recording: Recording, table: Resource, partition: str, found: bool) -> None:
+    """Record a point query."""
+    values = (("PartitionKey", partition),)
+    recording.note_query(table, POINT_CONDITIONS, values, meter.now, scanned=1, returned=int(found))
 
 
 class RepeatedRead:
@@ -228,6 +241,12 @@ async def query_entities(call: Call) -> Response:
         metered = metered_table(call)
         meter.note(metered, _covered(within, page), (0, page.scanned, 0, 0, page.items_bytes, 1, 0))
         meter.note_query(metered, name, page.scanned, len(page.items))
+        if meter.recording is not None:
+            shape = shape_of(tree)
+            counts = {"top": asked or 0, "scanned": page.scanned, "returned": len(page.items)}
+            meter.recording.note_query(
+                metered, shape.conditions, shape.values, meter.now, is_first=start is None, **counts
+            )
     return page_answer(call, wanted, writer.feed(empty=not page.items), page, headers)
 
 

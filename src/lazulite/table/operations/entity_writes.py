@@ -102,6 +102,8 @@ class ValidatedWrite:
         if self._metered is not None:
             meter, table = self._metered
             meter.note(table, write.partition_key, (0, 0, 1, body_bytes, 0, 1, 0))
+            if meter.recording is not None:
+                meter.recording.note_write(table, write.partition_key, (write.row_key,), meter.now)
 
     def note_echo(self, write: EntityWrite, response: Response) -> None:
         """Count the entity that a response holds."""

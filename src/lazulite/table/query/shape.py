@@ -28,6 +28,10 @@ class ShapeCondition(NamedTuple):
     """`other`: by `ne`, `or` or `not`, which no key serves."""
 
 
+POINT_CONDITIONS: Final = (ShapeCondition("PartitionKey", "eq"), ShapeCondition("RowKey", "eq"))
+"""The conditions of a query of one entity."""
+
+
 class Shape(NamedTuple):
     """See above."""
 
