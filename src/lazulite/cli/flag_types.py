@@ -165,7 +165,7 @@ def request_count(text: str) -> int:
 
 def parallel(text: str) -> int:
     """Return a number of requests at a time, 1 to 32."""
-    return _number(text, 1, PARALLEL_MAX, f"a number from 1 to {PARALLEL_MAX}")
+    return number(text, 1, PARALLEL_MAX, f"a number from 1 to {PARALLEL_MAX}")
 
 
 def entity_count(text: str) -> int:
