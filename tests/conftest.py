@@ -4,6 +4,7 @@
 tests run as in CI. Campaigns are no tests: `make campaigns` runs them, and `make mutations` beside them.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,20 @@ LEFT_OUT_OF = {
 }
 """Tier -> the markers of tests that it leaves out."""
 
+UNMEASURED = {
+    "campaigns, which kill their processes": ("torture", "fuzz"),
+    "programs of others": ("sdk", "test_docs.py", "test_examples.py", "test_telemetry_docs.py"),
+    "benchmarks": (
+        *("test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
+        *("test_benchmarks_sdk_loops.py", "test_benchmarks_worker_cpu.py"),
+    ),
+    "installation and pytest": ("test_deploy.py", "test_package.py", "test_portability.py", "test_tiers.py"),
+}
+"""Why -> the directories and files whose processes run without coverage, which takes 70 % more processor time."""
+_PROCESS_COVERAGE = "COVERAGE_PROCESS_CONFIG"
+"""The variable by which processes measure coverage, too; `tool.coverage.run.patch` sets it."""
+
+_UNMEASURED = {ROOT / each for paths in UNMEASURED.values() for each in paths}
 _LEFT_OUT = {ROOT / each for paths in NOT_IN_CHECK.values() for each in paths}
 
 
@@ -100,3 +115,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {item for item in items if is_left_out(item)}
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _unmeasured_processes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have the processes of some files run without coverage."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not _UNMEASURED.isdisjoint((request.path, *request.path.parents)):
+            patched.delenv(_PROCESS_COVERAGE, raising=False)
+        yield

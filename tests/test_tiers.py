@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import NOT_IN_CHECK, ROOT
+from .conftest import NOT_IN_CHECK, ROOT, UNMEASURED
 from .torture.campaign import mutation_cases
 
 CHECKOUT = ROOT.parent
@@ -99,8 +99,9 @@ def test_programs_that_a_user_saves_in_the_checkout_are_not_linted(tmp_path: Pat
     ]
 
 
-def test_each_path_that_check_leaves_out_exists() -> None:
-    paths = [each for paths in NOT_IN_CHECK.values() for each in paths]
+@pytest.mark.parametrize("table", [NOT_IN_CHECK, UNMEASURED])
+def test_each_path_that_is_treated_otherwise_exists(table: dict[str, tuple[str, ...]]) -> None:
+    paths = [each for paths in table.values() for each in paths]
     assert [each for each in paths if not (ROOT / each).exists()] == []
     assert len(paths) == len(set(paths))
 
