@@ -112,6 +112,8 @@ class RecordedArguments:
     """The Unix time from which on they ended."""
     limit: int = 100
     """The most requests."""
+    without_agent: str = ""
+    """The beginning of the User-Agent of requests that are left out; "": none are."""
     id: str = ""
     """Of the one request that is asked for, whose item has its heads and why it was refused, too."""
 

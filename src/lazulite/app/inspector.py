@@ -49,7 +49,7 @@ async def open_recorder(
     explainers = partial(_explainers, settings, clock, store.directory)
     recorder = RequestRecorder(logs, clock, explainers, BYTES_MAX // settings.workers)
     store.channel.register(REQUESTS, requests_of(recorder))
-    if settings.record_requests:
+    if settings.record_requests or settings.ui_port is not None:
         recorder.start(for_good=True)
     try:
         yield recorder
@@ -134,7 +134,8 @@ def _filter_of(asked: RecordedArguments) -> RequestFilter:
     if not 0 < asked.limit <= REQUESTS_MAX:
         raise ControlError("bad-request", f"limit is from 1 to {REQUESTS_MAX}")
     try:
-        return RequestFilter(asked.service, asked.account, asked.status, asked.text, asked.since, asked.id)
+        texts = asked.service, asked.account, asked.status, asked.text
+        return RequestFilter(*texts, since=asked.since, without_agent=asked.without_agent, id=asked.id)
     except ValueError as error:
         raise ControlError("bad-request", str(error)) from None
 

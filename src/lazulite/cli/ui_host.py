@@ -84,6 +84,7 @@ class UiHost:
         try:
             yield {"url": listener.new_link(), "started": True}
             while True:  # Until the client hangs up, which closes this generator.
+                await listener.keep_recording()
                 await asyncio.sleep(_SIGN_SECONDS)
                 yield {}
         finally:

@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from lazulite.app.commands import REQUESTS, RecordedArguments
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store
 from lazulite.auth.accounts.document import AccountStore
+from lazulite.control.client import ask
+from lazulite.control.command import ControlError
 from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.request_id import RequestIds
@@ -145,6 +148,11 @@ class Listener:
             BindError: the address cannot be listened on.
         """
         await self._server.start()
+
+    async def keep_recording(self) -> None:
+        """Have requests recorded for a while from now on, for the page that shows them."""
+        with suppress(ControlError):
+            await ask(self._connect(), REQUESTS, RecordedArguments(limit=1))
 
     async def stop(self) -> None:
         """Stop the jobs, end the sessions and close the port."""

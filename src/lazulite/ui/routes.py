@@ -15,6 +15,7 @@ from lazulite.ui.pages.heat_page import show_heat
 from lazulite.ui.pages.job_pages import list_jobs, show_job, stop_job
 from lazulite.ui.pages.overview import show_overview
 from lazulite.ui.pages.partition_page import set_targets, show_partitions
+from lazulite.ui.pages.request_pages import list_requests, show_request
 from lazulite.ui.pages.session_pages import end_session, show_sessions, sign_out
 
 ROUTES = (
@@ -41,6 +42,8 @@ ROUTES = (
             "empty": Action(empty_account),
         },
     ),
+    Route(path="/requests", title="Requests", show=list_requests, template="requests.html", navigation="Requests"),
+    Route(path="/requests/{id}", title="Request {id}", show=show_request, template="request.html"),
     Route(
         path="/accounts",
         title="Accounts",

@@ -228,8 +228,9 @@ class Explainer:
             token.signature, text, "utf-8", subject.account.signers, self._keys.of(subject.account)
         )
         outcome = find_mistake(signed, sas.MISTAKES, case)
-        failed = {"sig": "it is the signature of something else"}
-        shown = explained_fields(parameters, self._clock(), failed)
+        now = self._clock()
+        failed = {"sig": "it is the signature of something else", **failed_fields(error, parameters, "", now)}
+        shown = explained_fields(parameters, now, failed)
         return Refusal(kind, outcome.text, outcome.mistake, shown_string(text), outcome.tries, shown)
 
     def _of_fields(self, kind: str, subject: _Subject, finding: str) -> Refusal:

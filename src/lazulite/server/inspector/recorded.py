@@ -94,6 +94,8 @@ class RequestFilter:
     """Is in the path, the operation, the code of an error or an id, whatever its case."""
     since: float = 0.0
     """The Unix time from which on they ended."""
+    without_agent: str = ""
+    """The beginning of the User-Agent of requests that are left out."""
     id: str = ""
     """Of the one request."""
 
@@ -106,6 +108,8 @@ class RequestFilter:
         """Return whether a request that is held may be one of them, by what is quickly told."""
         record = record_of(held)
         if self.since and (held.ended - UNIX_EPOCH_TICKS) / TICKS_PER_SECOND < self.since:
+            return False
+        if self.without_agent and _agent_of(held).startswith(self.without_agent):
             return False
         if (self.account and record.account != self.account) or (self.id and held.id != self.id):
             return False
@@ -124,6 +128,11 @@ class RequestFilter:
         if wanted == "refused":
             return status in _REFUSED
         return not wanted or (str(status)[0] == wanted[0] if wanted.endswith("xx") else str(status) == wanted)
+
+
+def _agent_of(held: Held) -> str:
+    headers = held.template.marked.headers if isinstance(held, HeldAnswer) else held.headers
+    return headers.get("user-agent", "")
 
 
 def record_of(held: Held) -> RequestRecord:
