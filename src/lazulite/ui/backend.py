@@ -212,6 +212,11 @@ class Backend:
         except OSError as error:
             raise BackendError(502, "", f"cannot connect to the {service} service: {error}") from None
 
+    def url(self, account: str, service: str) -> str:
+        """Return the URL of an account at one service, without a slash at its end."""
+        host, prefix = self._authority(account, service)
+        return f"{'https' if self._address(service)[2] else 'http'}://{host}{prefix}"
+
     def _authority(self, account: str, service: str) -> tuple[str, str]:
         """Return the host of a request, and what stands before the path below the account."""
         port = self._address(service)[1]
@@ -240,6 +245,11 @@ class ServiceClient:
         self._backend = backend
         self._account = account
         self._service = service
+
+    @property
+    def url(self) -> str:
+        """The URL of the account, for a request inside of a batch, or a URL with a signature."""
+        return self._backend.url(self._account, self._service)
 
     async def send(
         self,

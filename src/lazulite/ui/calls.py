@@ -119,8 +119,15 @@ class Redirect(NamedTuple):
         return cls(f"/jobs/{job.id}")
 
 
+class Again(NamedTuple):
+    """The response to an action that was not done: the page once more, with what was entered."""
+
+    context: Context
+    status: int
+
+
 Page: TypeAlias = Callable[[PageCall], Awaitable[Context]]
-Act: TypeAlias = Callable[[PageCall], Awaitable["Redirect | Response"]]
+Act: TypeAlias = Callable[[PageCall], Awaitable["Redirect | Response | Again"]]
 
 
 class Action(NamedTuple):

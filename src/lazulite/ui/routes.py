@@ -1,6 +1,7 @@
 """The pages of the explorer: one row each, in the order of the rail."""
 
 from lazulite.ui.calls import Action, Route
+from lazulite.ui.pages import entity_pages, table_pages
 from lazulite.ui.pages.account_pages import (
     add_account,
     empty_account,
@@ -20,6 +21,49 @@ from lazulite.ui.pages.session_pages import end_session, show_sessions, sign_out
 
 ROUTES = (
     Route(path="/", title="Overview", show=show_overview, template="overview.html", navigation="Overview"),
+    Route(
+        path=table_pages.LIST,
+        title="Tables of {account}",
+        show=table_pages.list_tables,
+        template="tables.html",
+        navigation="Tables",
+        actions={"create": Action(table_pages.create_table), "delete": Action(table_pages.delete_tables)},
+    ),
+    Route(
+        path=table_pages.TABLE,
+        title="{table}",
+        show=table_pages.show_table,
+        template="table.html",
+        actions={
+            "build": Action(table_pages.build_filter, changes=False),
+            "count": Action(table_pages.count, changes=False),
+            "delete-rows": Action(table_pages.delete_rows),
+            "delete-found": Action(table_pages.delete_found),
+            "set": Action(table_pages.set_property),
+            "remove": Action(table_pages.remove_property),
+            "copy": Action(table_pages.copy_rows),
+            "empty": Action(table_pages.empty),
+            "drop": Action(table_pages.delete_table),
+        },
+    ),
+    Route(
+        path=entity_pages.ENTITY,
+        title="Entity of {table}",
+        show=entity_pages.show_entity,
+        template="entity.html",
+        actions={
+            "save": Action(entity_pages.save),
+            "delete": Action(entity_pages.delete),
+            "download": Action(entity_pages.download, changes=False),
+        },
+    ),
+    Route(
+        path=entity_pages.NEW,
+        title="New entity of {table}",
+        show=entity_pages.show_new,
+        template="entity.html",
+        actions={"save": Action(entity_pages.save)},
+    ),
     Route(path="/{account}/heat", title="Heat map", show=show_heat, template="heat.html", navigation="Heat"),
     Route(
         path="/{account}/partitions",

@@ -16,7 +16,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.server.limits import KIB, MIB
 from lazulite.ui.backend import BackendError
-from lazulite.ui.calls import Action, PageCall, PageError, PageServices, Redirect, Route, link
+from lazulite.ui.calls import Action, Again, Context, PageCall, PageError, PageServices, Redirect, Route, link
 from lazulite.ui.jobs import JobError
 from lazulite.ui.rendering import Templates, as_json
 from lazulite.ui.routing import Routes
@@ -128,10 +128,13 @@ class Explorer:
         context = await route.show(call)
         if is_json:
             return _response(200, "application/json; charset=utf-8", as_json(context))
+        return await self._page(call, route, context, 200)
+
+    async def _page(self, call: PageCall, route: Route, context: Context, status: int) -> Response:
         frame = self._frame(call, route.title.format_map(call.parameters))
         frame["notices"] = [call.session.notices.popleft() for _ in range(len(call.session.notices))]
         page = await self._templates.render(route.template, {**frame, **context})
-        return _response(200, "text/html; charset=utf-8", page)
+        return _response(status, "text/html; charset=utf-8", page)
 
     async def _act(self, call: PageCall, route: Route) -> Response:
         name = call.query.get(_DO, "")
@@ -144,6 +147,8 @@ class Explorer:
         outcome = await action.act(call)
         if isinstance(outcome, Response):
             return _with_headers(outcome)
+        if isinstance(outcome, Again):
+            return await self._page(call, route, outcome.context, outcome.status)
         if outcome.notice:
             call.session.notices.append(outcome.notice)
         return _redirect(outcome)
