@@ -15,13 +15,11 @@ from lazulite.account_copy.journal import CopyError, Journal
 from lazulite.account_copy.messages import HIDDEN_SECONDS, KeptMessages, MessagesByGet
 from lazulite.account_copy.sender_pairs import OpenSender, SenderPairs
 from lazulite.app.commands import QUEUE_MESSAGES, QueueArguments
-from lazulite.auth.accounts.account import Account
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import connection_text, endpoints_of, read_connection_string
 from lazulite.cli.errors import CommandError
 from lazulite.cli.http_sender import HttpSender
-from lazulite.cli.progress_line import ProgressLine
-from lazulite.cli.summary import labelled
+from lazulite.cli.summary import CommandOutput, labelled
 from lazulite.control.client import Client
 from lazulite.control.command import ControlError
 from lazulite.control.socket_file import SOCKET
@@ -51,35 +49,32 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     source, target = (there, here) if args.direction == "pull" else (here, there)
     if source.name == target.name:
         raise CommandError("both sides are the same account")
-    progress = ProgressLine.of_user(silent=args.silent)
-    try:
-        with SenderPairs(source.open, target.open, args.parallel) as sides:
-            path = args.journal or Path(f"lazulite-{args.direction}.json")
-            journal = Journal.open(path, f"{source.name} to {target.name}")
-            messages = _messages(args, source, sides.pair().source)
-            with progress:
-                copied = AccountCopy(sides, journal, messages, progress.show).run()
-            left = [*copied.left_out, *_snapshots(sides.pair().source)]
-            differences = _compare(sides, progress)
-            _report(copied, left, messages)
-            journal.remove()
-    except CopyError as error:
-        raise CommandError(f"{error}; run the same command again to go on") from None
-    except (RequestError, ControlError) as error:
-        raise CommandError(error) from None
-    if differences:
-        raise CommandError(f"the target differs from the source: {differences[0]}")
-    print("no difference found")
+    path = args.journal or Path(f"lazulite-{args.direction}.json")
+    with CommandOutput.from_args(args, silent=args.silent) as output:
+        try:
+            with SenderPairs(source.open, target.open, args.parallel) as pairs:
+                journal = Journal.open(path, f"{source.name} to {target.name}")
+                messages = _messages(args, source, pairs.pair().source)
+                copied = AccountCopy(pairs, journal, messages, output.progress.show).run()
+                left = [*copied.left_out, *_snapshots(pairs.pair().source)]
+                differences = _compare(pairs, output)
+                _report(copied, left, messages, output)
+                journal.remove()
+        except CopyError as error:
+            raise CommandError(f"{error}; run the same command again to go on") from None
+        except (RequestError, ControlError) as error:
+            raise CommandError(error) from None
+        if differences:
+            raise CommandError(f"the target differs from the source: {differences[0]}")
+        output.tell("no difference found")
     return 0
 
 
 def _here(args: Namespace, environ: Mapping[str, str]) -> _Side:
     """Return the side of the running server that the flags name."""
     chosen = choose_account(args, environ)
-    if args.key > len(chosen.keys):
-        raise CommandError(f"account {chosen.name} has no key {args.key}")
-    account, endpoints = Account(chosen.name, (chosen.keys[args.key - 1],)), endpoints_of(args, chosen.name)
-    return _Side(lambda: HttpSender.of_account(account, endpoints), account.name, endpoints["blob"])
+    name = endpoints_of(args, chosen.name)["blob"]
+    return _Side(lambda: HttpSender.from_args(args, chosen), chosen.name, name)
 
 
 def _there(args: Namespace, environ: Mapping[str, str]) -> _Side:
@@ -117,12 +112,11 @@ def _say(text: str) -> None:
     print(f"lazulite: {text}", file=sys.stderr)
 
 
-def _compare(sides: SenderPairs, progress: ProgressLine) -> list[str]:
+def _compare(pairs: SenderPairs, output: CommandOutput) -> list[str]:
     """Print the first differences, a line each, and return them."""
-    with progress:
-        found = list(islice(Comparison(sides, progress.show).differences(), _DIFFERENCES_MAX))
+    found = list(islice(Comparison(pairs, output.progress.show).differences(), _DIFFERENCES_MAX))
     for line in found:
-        print(labelled("differs", line))
+        output.tell_item("differences", labelled("differs", line), {"text": line})
     return found
 
 
@@ -135,8 +129,8 @@ def _snapshots(source: Sender) -> Iterator[str]:
                 yield f"container {name}: {count:,} snapshots and versions"
 
 
-def _report(copied: Copied, left: Iterable[str], messages: MessageSource | None) -> None:
+def _report(copied: Copied, left: Iterable[str], messages: MessageSource | None, output: CommandOutput) -> None:
     for noun, count in copied.counts.items():
-        print(labelled(noun, count or 0))
+        output.tell_line(noun, count or 0)
     for line in (*left, *_NOT_COPIED, *(() if messages else ("messages of queues",))):
-        print(labelled("not copied", line))
+        output.tell_item("not_copied", labelled("not copied", line), {"text": line})

@@ -5,10 +5,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from lazulite.app.seeding import store_accounts
-from lazulite.auth.accounts.account import Account
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.account_stores import account_store, choose_account
-from lazulite.cli.connection_string import connection_text, endpoints_of
+from lazulite.cli.connection_string import connection_text
 from lazulite.cli.errors import CommandError
 from lazulite.cli.http_sender import HttpSender
 from lazulite.resources.sender import RequestError
@@ -59,8 +58,5 @@ def _apply_here(args: Namespace, environ: Mapping[str, str], seed: Seed, changes
 
 def _fill(args: Namespace, environ: Mapping[str, str], seed: AccountSeed, name: str | None, changes: Changes) -> None:
     chosen = choose_account(Namespace(**{**vars(args), "account": name}), environ)
-    if args.key > len(chosen.keys):
-        raise CommandError(f"account {chosen.name} has no key {args.key}")
-    account = Account(chosen.name, (chosen.keys[args.key - 1],))
-    with HttpSender.of_account(account, endpoints_of(args, account.name)) as sender:
+    with HttpSender.from_args(args, chosen) as sender:
         Application(sender, changes).run(seed)

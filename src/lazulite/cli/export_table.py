@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from lazulite.cli.blob import replaced
+from lazulite.cli.errors import CommandError
 from lazulite.cli.progress_line import size_text
 from lazulite.cli.summary import CommandOutput
 from lazulite.cli.transfer_client import check_format, open_tables
@@ -19,7 +20,13 @@ _STANDARD = "-"
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
-    """Export a table, and print how much of it there was."""
+    """Export a table, and print how much of it there was; or the state of an account."""
+    if args.state is not None:
+        from lazulite.cli.export_state import run as export_state  # noqa: PLC0415 - an export of a table needs none of it
+
+        return export_state(args, environ)
+    if args.table is None:
+        raise CommandError('name the table, or pass --state DIR (see "lazulite export --help")', 2)
     run_transfer(_run(args, environ))
     return 0
 

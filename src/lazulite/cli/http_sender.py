@@ -5,6 +5,7 @@ twice; one that the server is too busy for is sent again in any case. Memory hol
 """
 
 import time
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -12,7 +13,8 @@ from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from lazulite.auth.accounts.account import Account
-from lazulite.cli.connection_string import reachable, read_connection_string
+from lazulite.cli.connection_string import endpoints_of, reachable, read_connection_string
+from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request
 from lazulite.resources.sender import Call, Reply, RequestError
@@ -61,6 +63,17 @@ class HttpSender:
         sender._text, sender._sleep, sender._account = "", time.sleep, account
         sender._endpoints = {name: _opened(AccountSigner(account), url) for name, url in endpoints.items()}
         return sender
+
+    @classmethod
+    def from_args(cls, args: Namespace, account: Account) -> Self:
+        """Return the sender of an account of the running server that the flags name, with the key that they name.
+
+        Raises:
+            CommandError: the account has no such key.
+        """
+        if args.key > len(account.keys):
+            raise CommandError(f"account {account.name} has no key {args.key}")
+        return cls.of_account(Account(account.name, (account.keys[args.key - 1],)), endpoints_of(args, account.name))
 
     def __enter__(self) -> Self:
         return self

@@ -500,6 +500,7 @@ def _add_account_copies(commands: Commands) -> None:
         parser = _command(commands, name, "account_copy", summary, PULL_EXAMPLES)
         parser.set_defaults(direction=name)
         address_flags.add_other_side(parser, flag)
+        _long(parser)
         _account_flags(parser)
 
 

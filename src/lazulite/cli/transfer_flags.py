@@ -10,7 +10,9 @@ _CONNECTION = "connection string of another account: env:NAME, file:PATH, or its
 def add_export(parser: ArgumentParser) -> None:
     """Add the arguments of an export."""
     flag = parser.add_argument
-    flag("table", metavar="TABLE", help="table name")
+    flag("table", nargs="?", metavar="TABLE", help="table name")
+    text = "write a seed file of all that the account has, and contents of blobs, to this folder"
+    flag("--state", type=Path, metavar="DIR", help=text)
     flag("--output", "-o", default="-", metavar="FILE", help="file; -: standard output (-)")
     _add_format(parser)
     flag("--filter", default="", metavar="TEXT", help='condition, such as "Total gt 10"')
