@@ -12,6 +12,7 @@
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
 #   make browser  every page of the explorer in Chromium; CI runs three short journeys; some by ARGS="-k axe"
 #   make screenshots  the pictures of docs/explorer.md
+#   make study    the study of 2010, repeated here and now, into docs/study.md, in at most twenty minutes
 #   make campaigns  make torture, make mutations and make fuzz, one after the other: by hand, and by time
 #   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
 #   make mutations  that campaigns find each mutation, of which CI runs one of each; some by ARGS="-k blob"
@@ -37,7 +38,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns twins models coverage versions lint pages bench campaigns torture mutations fuzz browser screenshots clean
+.PHONY: serve check test patterns twins models coverage versions lint pages bench study campaigns torture mutations fuzz browser screenshots clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -91,6 +92,9 @@ pages: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)
+
+study: $(VENV)/.test
+	$(BIN)/python -m benchmarks.study $(ARGS)
 
 campaigns: torture mutations fuzz
 

@@ -20,9 +20,9 @@ from benchmarks.report import DIRECTORY, REPORT, write_report
 from benchmarks.rows import write_section
 from benchmarks.sections import SECTIONS
 from benchmarks.subjects import install_azurite
-from benchmarks.workload import BenchmarkError
+from benchmarks.workload import BenchmarkError, Load
 
-CLIENTS = {"wrk": run_wrk, "asyncio": run_asyncio}
+CLIENTS: dict[str, Load] = {"wrk": run_wrk, "asyncio": run_asyncio}
 OPTIONS = {field.name: field for field in fields(Plan) if field.metadata}
 STEPS = {"entities": TRANSACTION_ROWS, "big": TRANSACTION_ROWS, "postgres": PARTITION_ROWS}
 

@@ -165,14 +165,17 @@ def wrk_version() -> str | None:
     return subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout.split()[1]
 
 
-def run_wrk(workload: Workload, port: int, first: int, limits: Limits) -> Measurement:
-    """Load the server on `port` by one thread, for whole seconds; see `workload.Load`."""
+def run_wrk(workload: Workload, port: int, first: int, limits: Limits, delay_ms: int = 0) -> Measurement:
+    """Load the server on `port` by one thread, for whole seconds; see `workload.Load`.
+
+    Each connection waits `delay_ms` before each request.
+    """
     seconds = max(1, round(limits.seconds))
     with tempfile.NamedTemporaryFile(prefix="lazulite-bench-") as file:
         file.writelines(b"%d\n" % len(request) + request for request in workload.requests)
         file.flush()
         script = ["-s", str(Path(__file__).with_name("wrk.lua")), f"http://127.0.0.1:{port}", "--", file.name]
-        numbers = map(str, (first, limits.requests, workload.start(first)))
+        numbers = map(str, (first, limits.requests, workload.start(first), delay_ms))
         command = ["wrk", "-t1", f"-c{workload.connections}", f"-d{seconds}s", "--timeout", "10s", *script, *numbers]
         output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds + 60)
     found = re.search(r"^RESULT 0 ([1-9].*)$", output.stdout, re.MULTILINE)

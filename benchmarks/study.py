@@ -1,195 +1,229 @@
-"""`python -m benchmarks.study`: figures of the study of 2010, against a server with its targets, over HTTP.
+"""`make study`: the experiments of the study of 2010 on this machine, and `docs/study.md` with their plots.
 
-The study is *How to get most out of Windows Azure Tables*. Its client has threads that each send one request after the
-other, never repeat one, and pause for 3 s after a rejection. Here the threads live in the time of a clock, which is the
-server's, too. So a run takes as long as its requests, and no number depends on the speed of this machine. A response
-takes `answer_seconds` of that time, or longer if the gate says so in `Server-Timing`.
+The study is *How to get most out of Windows Azure Tables*. Its client machines are processes here: a small one is one
+process, an extra large one (XL) is two. Its threads are connections that each send one request after the other. After
+a refusal, they pause for 3 s. Server and clients share the CPUs of this machine.
 """
 
 import argparse
-import heapq
-import re
+import asyncio
+import secrets
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPResponse
-from itertools import count
 from pathlib import Path
-from socket import create_connection, socket
-from typing import NamedTuple
-from zlib import crc32
 
-import lazulite.testing
-from benchmarks.requests import Requests
+from benchmarks.exchange import probe
+from benchmarks.processes import Server
+from benchmarks.requests import ACCOUNT, Requests, account_sas
+from benchmarks.subjects import LAZULITE, start
+from benchmarks.workload import Workload
+from lazulite.stress.client import Address
+from lazulite.stress.plan import Plan
+from lazulite.stress.requests import Sample
+from lazulite.stress.run import Step, run, store
 
-PAUSE_SECONDS = 3
-"""After a rejection, as in the study."""
-BATCH_ANSWER_SECONDS, SINGLE_ANSWER_SECONDS = 0.87, 0.05
-"""What the study's figures 15 and 3 say about a batch of 100 and an insert."""
-THREADS_PER_MACHINE = 15
-SERVERS = """
-base = "current"
-partition = 500
-server_cap = 500
-[balancing]
-servers = 4
-"""
-"""Four virtual servers that each take 500 operations a second."""
-_DELAY = re.compile(r'gate;desc="\w+";dur=([0-9.]+)')
-
-
-class Rates(NamedTuple):
-    """Entities per second that were written and refused, without the warm-up."""
-
-    passed: float
-    refused: float
-
-    @property
-    def share(self) -> float:
-        """The share that was refused."""
-        return self.refused / (self.passed + self.refused)
+ROOT = Path(__file__).parents[1]
+PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"
+TARGETS = "study-2010"
+PROCESSES = {"small": 1, "XL": 2}
+"""The processes of a machine of the study."""
+BATCHES = (1, 2, 5, 10, 20, 40, 70, 100)
+THREADS = (1, 2, 4, 6, 8, 15, 30)
+MACHINES = (1, 2, 3, 5, 8)
+MANY_MACHINES = (1, 2, 5, 10)
+GROUPS = (10, 20, 30, 40, 50)
+"""The threads of figure 15, ten for each machine."""
+ROWS = 100
+"""The entities of a partition that gets find."""
+REFUSING_SHARE = 3
+"""Runs in which clients pause take so much longer."""
 
 
+@dataclass(slots=True)
+class Curve:
+    """What was measured, by the value on the x axis."""
+
+    name: str
+    steps: dict[float, Step] = field(default_factory=dict)
+
+
+Measure = Callable[[Plan], Step]
+"""Measures the last step of a plan."""
+
+
+@dataclass(slots=True)
 class Study:
-    """The study's client, and the clock of its server.
+    """Runs experiments.
 
-    Attributes:
-        requests: builds requests.
+    Args:
+        seconds: how long a point is measured.
+        serve: yields what measures against a server, with targets or with none.
     """
 
-    def __init__(self) -> None:
-        self.now = datetime.now(UTC)
-        self._start = self.now
-        self._connection: socket | None = None
-        self.requests = Requests("127.0.0.1", self.now)
+    seconds: float
+    serve: Callable[[str | None], "Iterator[Measure]"]
+    _curves: dict[tuple[str, str], Curve] = field(default_factory=dict)
 
-    @contextmanager
-    def serve(self, targets: str, time_scale: float = 1) -> "Iterator[Study]":
-        """Have a server inside the block, with targets and a table."""
-        with (
-            lazulite.testing.server(targets=targets, time_scale=time_scale, clock=lambda: self.now) as storage,
-            create_connection(("127.0.0.1", storage.port)) as connection,
-        ):
-            self._connection = connection
-            self._send(self.requests.create_table())
-            yield self
-
-    def run(
-        self,
-        threads: int,
-        request: Callable[[int, int], bytes],
-        *,
-        entities: int,
-        answer_seconds: float,
-        seconds: float,
-        warm_share: float = 0.1,
-    ) -> Rates:
-        """Return the rates of a run.
-
-        Args:
-            threads: their number.
-            request: makes a request, given the number of a thread and of its request.
-            entities: of a request.
-            answer_seconds: how long a response takes, a rejection, too.
-            seconds: the length of the run.
-            warm_share: the part of it, at its start, that does not count.
-        """
-        counts, sent = [0, 0], [0] * threads
-        begin = (self.now - self._start).total_seconds()
-        due = [(begin + answer_seconds * number / threads, number) for number in range(threads)]
-        while due[0][0] < begin + seconds:
-            at, number = due[0]
-            self.now = self._start + timedelta(seconds=at)
-            status, delay_seconds = self._send(request(number, sent[number]))
-            sent[number] += 1
-            is_refused = status >= 500
-            if at >= begin + seconds * warm_share:
-                counts[is_refused] += entities
-            pause = answer_seconds + PAUSE_SECONDS if is_refused else max(answer_seconds, delay_seconds)
-            heapq.heapreplace(due, (at + pause, number))
-        measured = seconds * (1 - warm_share)
-        return Rates(counts[0] / measured, counts[1] / measured)
-
-    def _send(self, request: bytes) -> tuple[int, float]:
-        """Return the status of a response, and the seconds that the gate delayed it."""
-        assert self._connection is not None, "there is a server"
-        self._connection.sendall(request)
-        response = HTTPResponse(self._connection)
-        response.begin()
-        response.read()
-        delay = _DELAY.search(response.headers.get("Server-Timing", ""))
-        return response.status, float(delay[1]) / 1000 if delay is not None else 0
-
-
-def upserts(requests: Requests, partition: str, rows: Sequence[str]) -> bytes:
-    """Return a batch that inserts or replaces these rows of a partition."""
-    keys = [(partition, row) for row in rows]
-    return requests.transaction([b'{"V":1}'] * len(rows), "PUT", keys)
-
-
-def figure_15(threads: int, seconds: float = 60, warm_share: float = 0.1) -> Rates:
-    """Return the rates of threads that write batches of 100 into one partition."""
-    with Study().serve("study-2010") as study:
-        batch = upserts(study.requests, "p", [str(number) for number in range(100)])
-        return study.run(
-            threads,
-            lambda _, __: batch,
-            entities=100,
-            answer_seconds=BATCH_ANSWER_SECONDS,
-            seconds=seconds,
-            warm_share=warm_share,
+    def plan(self, workload: str, size: str, threads: int, machines: int = 1, **changes: object) -> Plan:
+        """Return the plan of some machines. Each thread has a partition of its own, unless `partitions` says so."""
+        clients = threads * machines
+        plan = Plan(
+            workload=workload,
+            clients=(clients,),
+            partitions=clients,
+            entities=clients * ROWS,
+            processes=min(PROCESSES[size] * machines, clients),
+            seconds=self.seconds,
+            warm_seconds=1.5 * self.seconds,
+            retry="pause",
         )
+        return replace(plan, **changes)  # type: ignore[arg-type]  # names and types of fields of `Plan`
+
+    def measure(self) -> dict[str, Sequence[Curve]]:
+        """Return the curves of all experiments, by the number of the first figure that shows them."""
+        found: dict[str, Sequence[Curve]] = {}
+        for targets in (None, TARGETS):
+            with contextmanager(self.serve)(targets) as measure:
+                for name, experiment in EXPERIMENTS.items():
+                    if targets is None or name in WITH_TARGETS:
+                        say(f"figure {name}{f', --targets {targets}' if targets else ''}")
+                        curves = experiment(self, measure)
+                        suffix = " with targets" if targets else ""
+                        found[f"{name}{suffix}"] = curves
+        return found
 
 
-def figure_8(machines: int, *, single: bool, seconds: float = 4) -> Rates:
-    """Return the rates of machines of 15 threads, which write entities into one partition, or each into its own."""
-    with Study().serve("study-2010") as study:
-        threads = machines * THREADS_PER_MACHINE
-        writes = [
-            study.requests.merge("p" if single else f"p{number}", f"r{number}", b'{"V":1}') for number in range(threads)
-        ]
-        return study.run(
-            threads, lambda number, _: writes[number], entities=1, answer_seconds=SINGLE_ANSWER_SECONDS, seconds=seconds
+def say(text: str) -> None:
+    """Report progress."""
+    print(f"study: {text}", file=sys.stderr, flush=True)
+
+
+def _curve(name: str, measure: Measure, plans: dict[float, Plan]) -> Curve:
+    return Curve(name, {x: measure(plan) for x, plan in plans.items()})
+
+
+def _figure_3(study: Study, measure: Measure) -> Sequence[Curve]:
+    return [_curve(name, measure, {15: study.plan(name, "XL", 15)}) for name in ("get", "insert")]
+
+
+def _figure_4(study: Study, measure: Measure) -> Sequence[Curve]:
+    return [
+        _curve("100 in a batch", measure, {1: study.plan("batch", "small", 1)}),
+        _curve("one by itself", measure, {1: study.plan("insert", "small", 1)}),
+    ]
+
+
+def _by_batch(study: Study, measure: Measure, threads: int) -> Sequence[Curve]:
+    return [
+        _curve(size, measure, {batch: study.plan("batch", size, threads, batch=batch) for batch in BATCHES})
+        for size in PROCESSES
+    ]
+
+
+def _by_partitions(study: Study, measure: Measure, workload: str) -> Sequence[Curve]:
+    return [
+        _curve(
+            name,
+            measure,
+            {
+                count: study.plan(workload, "XL", 15, count, **({"partitions": 1, "entities": ROWS} if is_one else {}))
+                for count in MANY_MACHINES
+            },
         )
+        for name, is_one in (("one partition", True), ("a partition for each thread", False))
+    ]
 
 
-def append_only(*, hashed: bool, seconds: float = 40, time_scale: float = 60) -> Rates:
-    """Return the rates of threads that write partitions whose keys rise, with a hash before the key or without.
+def _by_threads(study: Study, measure: Measure, workload: str) -> Sequence[Curve]:
+    return [
+        _curve(size, measure, {threads: study.plan(workload, size, threads) for threads in THREADS})
+        for size in PROCESSES
+    ]
 
-    There are four virtual servers that take 500 operations a second each. Half of the run is for the balancer to split
-    the table's ranges, so its times are divided. Each batch has a partition of its own.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "servers.toml"
-        file.write_text(SERVERS, encoding="utf-8")
-        with Study().serve(str(file), time_scale) as study:
-            keys = count()
 
-            def request(_: int, __: int) -> bytes:
-                key = f"{next(keys):08}"
-                prefix = f"{crc32(key.encode()) % 64:02}-" if hashed else ""
-                return upserts(study.requests, prefix + key, [str(row) for row in range(20)])
+def _by_machines(study: Study, measure: Measure, workload: str, threads: int) -> Sequence[Curve]:
+    return [
+        _curve(size, measure, {count: study.plan(workload, size, threads, count) for count in MACHINES})
+        for size in PROCESSES
+    ]
 
-            return study.run(200, request, entities=20, answer_seconds=1, seconds=seconds, warm_share=0.5)
+
+def _figure_15(study: Study, measure: Measure) -> Sequence[Curve]:
+    """Measure the second of two equal steps: a bucket that was full at first is empty then, and pauses are spread."""
+    plans: dict[float, Plan] = {}
+    for threads in GROUPS:
+        plan = study.plan("batch", "small", 10, threads // 10, partitions=1, seconds=REFUSING_SHARE * study.seconds)
+        plans[threads] = replace(plan, clients=plan.clients * 2, warm_seconds=study.seconds)
+    return [_curve("one partition", measure, plans)]
+
+
+EXPERIMENTS: dict[str, Callable[[Study, Measure], Sequence[Curve]]] = {
+    "3": _figure_3,
+    "4": _figure_4,
+    "5": lambda study, measure: _by_batch(study, measure, 1),
+    "7": lambda study, measure: _by_batch(study, measure, 30),
+    "8": lambda study, measure: _by_partitions(study, measure, "insert"),
+    "9": lambda study, measure: _by_partitions(study, measure, "get"),
+    "10": lambda study, measure: _by_threads(study, measure, "batch"),
+    "11": lambda study, measure: _by_threads(study, measure, "get"),
+    "12": lambda study, measure: _by_machines(study, measure, "batch", 15),
+    "13": lambda study, measure: _by_machines(study, measure, "batch", 30),
+    "14": lambda study, measure: _by_machines(study, measure, "get", 30),
+    "15": _figure_15,
+}
+"""By the first figure that shows the results: figure 6 is figure 5, divided."""
+WITH_TARGETS = ("8", "9", "15")
+
+
+def serve(targets: str | None) -> Iterator[Measure]:
+    """Run a server on the disk of the temporary directory, and yield what measures against it."""
+    options = ("--targets", targets) if targets else ()
+    with (
+        tempfile.TemporaryDirectory(prefix="lazulite-study-") as folder,
+        start(LAZULITE, "--location", str(Path(folder, "data")), *options, pin=False) as server,
+    ):
+        yield lambda plan: _measured(server, plan)
+
+
+def _measured(server: Server, plan: Plan) -> Step:
+    """Return the last step of a plan, on a new table."""
+    name = f"study{secrets.token_hex(4)}"
+    token = account_sas(f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}")
+    sample = Sample(server.host, f"/{ACCOUNT}", f"http://{server.host}/{ACCOUNT}", name, token)
+    requests, address = Requests(server.host, datetime.now(UTC)), Address("127.0.0.1", server.port)
+    body = b'{"TableName":"%b"}' % name.encode()
+    create = requests.raw("POST", "Tables", body=body, Content_Type="application/json")
+    probe(Workload("create", 1, 1, 201, [create]), server.port)
+
+    async def work() -> Step:
+        await store(plan, sample, address)
+        return (await run(plan, sample, address, lambda _: None, probes=False))[-1]
+
+    step = asyncio.run(work())
+    probe(Workload("delete", 1, 1, 204, [requests.raw("DELETE", f"Tables('{name}')")]), server.port)
+    if step.sum.failed:
+        say(f"failed requests: {dict(step.sum.failed)}")
+    return step
 
 
 def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.study", description=__doc__)
-    parser.parse_args()
-    print("| figure 15: threads | entities/s written | entities/s refused | share |\n|---|---|---|---|")
-    for threads in (10, 20, 30, 40, 50):
-        found = figure_15(threads)
-        print(f"| {threads} | {found.passed:,.0f} | {found.refused:,.0f} | {found.share:.1%} |")
-    print("\n| figure 8: machines | one partition, inserts/s | many partitions, inserts/s |\n|---|---|---|")
-    for machines in (1, 2, 5, 10, 16):
-        single, several = figure_8(machines, single=True), figure_8(machines, single=False)
-        print(f"| {machines} | {single.passed:,.0f} ({single.share:.2%} refused) | {several.passed:,.0f} |")
-    print("\n| keys that rise | entities/s written |\n|---|---|")
-    for hashed in (False, True):
-        found = append_only(hashed=hashed)
-        print(f"| {'with a hash before them' if hashed else 'as they are'} | {found.passed:,.0f} |")
+    """Measure, and write the page and its plots."""
+    from benchmarks.study_page import write  # noqa: PLC0415 - it knows this module
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.study", description="Repeat the study on this machine.")
+    parser.add_argument("--seconds", type=float, default=2.5, help="of each of some 140 points (%(default)s)")
+    parser.add_argument("--docs", type=Path, default=PAGE.parent, help="where study.md and study/ go (%(default)s)")
+    args = parser.parse_args()
+    began = time.monotonic()
+    curves = Study(args.seconds, serve).measure()
+    seconds = time.monotonic() - began
+    write(curves, args.docs, seconds, args.seconds)
+    say(f"{seconds / 60:.1f} min; see {args.docs / PAGE.name}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 -- Sends the requests of a file in turn: each is its length in decimal, a line feed, and its bytes.
--- MARK in a request becomes a number of its own. Arguments: file, first number, most requests, first turn.
+-- MARK in a request becomes a number of its own. Arguments: file, first number, most requests, first turn,
+-- and the milliseconds before each request.
 local MARK = string.rep("@", 12)
 
 local function split(request)
@@ -21,6 +22,12 @@ local requests, number, left, turn = {}, 0, 0, 0
 function init(args)
   local file = assert(io.open(args[1], "rb"))
   number, left, turn = tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
+  local pause = tonumber(args[5] or 0)
+  if pause > 0 then
+    function delay()
+      return pause
+    end
+  end
   while true do
     local length = file:read("*l")
     if not length then
