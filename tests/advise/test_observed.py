@@ -141,5 +141,21 @@ def test_logs_and_a_sample_lead_to_other_keys(sample: TableSample) -> None:
     assert advice.today is not None
     assert advice.today.appended is not None, "the PartitionKey rises"
     assert [each.kind for each in advice.today.accesses] == ["table scan"]
-    assert described(advice.best.layout, {}) == "PartitionKey = City, RowKey = PartitionKey"
+    assert described(advice.best.layout, {}) == "PartitionKey = City, RowKey = old PartitionKey"
     assert [each.properties for each in advice.indexes] == [("City",)]
+
+
+@pytest.mark.parametrize(("returned", "expected"), [(20, 20), (3, 0)])
+def test_the_size_of_pages_is_no_limit(returned: int, expected: int) -> None:
+    recording = Recording(b"")
+    conditions = (("PartitionKey", "eq"),)
+    recording.note_query(ORDERS, conditions, (), 0, top=20, scanned=returned, returned=returned)
+    (query,) = workload_observed(ORDERS, recording.tables[ORDERS], 1, "a recording", None, 10).queries
+    assert query.top == expected
+
+
+def test_good_keys_are_kept() -> None:
+    recording, found = recorder([line(n, "QueryEntity", key=f"/acct/Orders/p{n % 10}/r{n}") for n in range(50)])
+    advice = advise(workload_observed(ORDERS, recording.tables[ORDERS], found.seconds, "a log", None, 1000), CURRENT)
+    assert "The table has these keys: keep them." in advice.verdict.sentences
+    assert described(advice.best.layout, {}) == "PartitionKey = old PartitionKey, RowKey = old RowKey"

@@ -19,6 +19,9 @@ RANK: dict[QueryClass, int] = {
     "table scan": 4,
 }
 """How much a row costs that a query of a class reads: several servers and continuation tokens for the last two."""
+_RANK_OF_ONE: dict[QueryClass, int] = {"point": 1, "row range": 2, "partition scan": 4}
+"""The same with one partition for all, where a range of rows is a range of the table."""
+_INSIDE: frozenset[QueryClass] = frozenset({"point", "row range", "partition scan"})
 _STOPS = (Operator.PREFIX, Operator.RANGE)
 
 
@@ -38,6 +41,8 @@ class Access(NamedTuple):
     """The class of each of these."""
     row: int = 0
     """The RowKey that serves it: 0 is the first one."""
+    rank: int = 1
+    """How much a row costs."""
 
     @property
     def is_sorted(self) -> bool:
@@ -45,9 +50,14 @@ class Access(NamedTuple):
         return self.is_ordered and self.requests == 1
 
     @property
+    def is_inside(self) -> bool:
+        """Whether each request reads one partition."""
+        return (self.each if self.requests > 1 else self.kind) in _INSIDE
+
+    @property
     def cost(self) -> float:
         """Rows, weighted by class, and requests."""
-        return RANK[self.kind] * max(self.scanned, 1) + self.requests - 1
+        return self.rank * max(self.scanned, 1) + self.requests - 1
 
 
 class _Matched(NamedTuple):
@@ -79,7 +89,7 @@ def _access_by_buckets(workload: Workload, layout: Layout, query: Query, bucket:
         kind: QueryClass = "table scan"
     else:
         kind = "table scan" if inner.kind == "table scan" else "partition range"
-    return inner._replace(kind=kind, requests=bucket.count, each=inner.kind)
+    return inner._replace(kind=kind, requests=bucket.count, each=inner.kind, rank=RANK[kind])
 
 
 def _access_by(workload: Workload, partition: Parts, row: Parts, query: Query, number: int) -> Access:
@@ -105,7 +115,8 @@ def _access_by(workload: Workload, partition: Parts, row: Parts, query: Query, n
         scanned = min(scanned, query.top * max(scanned / returned, 1))
     if query.top:
         returned = min(returned, query.top)
-    return Access(kind, 1 if kind == "point" else scanned, returned, is_ordered, row=number)
+    rank = RANK[kind] if values else _RANK_OF_ONE[kind]
+    return Access(kind, 1 if kind == "point" else scanned, returned, is_ordered, row=number, rank=rank)
 
 
 def _is_of(workload: Workload, part: Part, query: Query) -> bool:

@@ -77,7 +77,7 @@ def advise(workload: Workload, targets: Targets, shown: int = SHOWN) -> Advice:
     today = _today(workload, targets)
     found = ranked(workload, targets, [procedure.candidate])
     best = _different(found, shown)
-    return Advice(workload, targets, procedure, best, today, _verdict(found), list(_indexes(today or best[0])))
+    return Advice(workload, targets, procedure, best, today, _verdict(found, today), list(_indexes(today or best[0])))
 
 
 def _today(workload: Workload, targets: Targets) -> Candidate | None:
@@ -96,10 +96,11 @@ def _different(found: Sequence[Candidate], count: int) -> list[Candidate]:
     return list(kept.values())[:count]
 
 
-def _verdict(found: Sequence[Candidate]) -> Verdict:
+def _verdict(found: Sequence[Candidate], today: Candidate | None) -> Verdict:
     best = found[0]
     if not best.broken:
-        return Verdict(True, [f"{described(best.layout, best.workload.kinds)}.", next(consequences(best))])
+        kept = ["The table has these keys: keep them."] if today is not None and today.layout == best.layout else []
+        return Verdict(True, [f"{described(best.layout, best.workload.kinds)}.", *kept, next(consequences(best))])
     sets = {each.broken for each in found}
     least = sorted(" and ".join(sorted(each)) for each in sets if not any(other < each for other in sets))
     lines = [
@@ -161,7 +162,7 @@ def consequences(candidate: Candidate) -> Iterator[str]:
     if candidate.total > account:
         yield (
             f"Danger: all queries and writes take {number(candidate.total)} entities/s, and an account is good for "
-            f"{account:,.0f}. Other keys can only change what is scanned."
+            f"{account:,.0f}. Queries that scan need an index, or keys of their own."
         )
     largest = candidate.rows_of_busiest
     if layout.partition:

@@ -38,9 +38,10 @@ class Part:
     """Of buckets."""
 
     def __str__(self) -> str:
+        name = f"old {self.name}" if self.name in ("PartitionKey", "RowKey") else self.name
         return {
-            Form.PLAIN: self.name,
-            Form.REVERSED: f"reversed {self.name}",
+            Form.PLAIN: name,
+            Form.REVERSED: f"reversed {name}",
             Form.BUCKET: f"bucket of {self.count}",
             Form.KIND: "kind",
             Form.ID: "new id",

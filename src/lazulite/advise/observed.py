@@ -21,6 +21,10 @@ from lazulite.traffic.recording import Conditions, Count, Recording, TableRecord
 _KEYS: Final = ("PartitionKey", "RowKey")
 _PEAK_MIN: Final = 30
 """The requests below which a peak is chance, and the mean is taken."""
+_PAGE_MAX: Final = 1_000
+"""The rows of a page, at most."""
+_FILLED: Final = 0.9
+"""The share of `$top` that is returned if it is a limit."""
 _SHARE: Final = 0.95
 _WRITTEN_MIN: Final = 100
 _POOL_MAX: Final = 6
@@ -146,7 +150,7 @@ def workload_observed(
 
 def _query(conditions: Conditions, top: int, count: Count, seconds: float) -> Query:
     parts = tuple(Condition(name, Operator(operator)) for name, operator in conditions)
-    wanted = 0 if count.continued else top
+    wanted = top if _limits(count, top) else 0
     query = Query(
         name=" and ".join(f"{name} {operator}" for name, operator in conditions) or "everything",
         conditions=parts,
@@ -157,6 +161,12 @@ def _query(conditions: Conditions, top: int, count: Count, seconds: float) -> Qu
     # A query for the first rows of a partition relies on their order.
     is_first_rows = wanted and query.equal == {_KEYS[0]} and query.restricts(_KEYS[1]) is None
     return replace(query, order=_KEYS[1], name=f"first {wanted} of {query.name}") if is_first_rows else query
+
+
+def _limits(count: Count, top: int) -> bool:
+    """Return whether `$top` is what a client wants, and not the size of its pages."""
+    fills = not count.scanned or count.returned >= _FILLED * top * count.requests
+    return not count.continued and top < _PAGE_MAX and fills
 
 
 def _writes(record: TableRecord, seconds: float) -> Iterable[Write]:

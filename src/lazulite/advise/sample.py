@@ -43,6 +43,8 @@ class TableSample:
         self._columns: dict[str, list[object]] = {}
         self._types: dict[str, str] = {}
         self._times: list[str] = []
+        self._spreads: dict[frozenset[str], Spread] = {}
+        """What was measured since the latest row."""
 
     @property
     def rows(self) -> int:
@@ -57,6 +59,7 @@ class TableSample:
     def add(self, entity: Mapping[str, object]) -> None:
         """Add a row, as JSON with minimal metadata has it."""
         place = self.rows
+        self._spreads.clear()
         self._times.append(str(entity.get("Timestamp", "")))
         for name, value in entity.items():
             if "odata." in name or name in _NO_PROPERTIES:
@@ -117,9 +120,11 @@ class TableSample:
         """Return how the rows spread over the values of some properties together."""
         if not self.rows:
             return Spread(1, 1)
-        columns = [self._column(name) for name in names]
-        counts = Counter(zip(*columns, strict=True))
-        return Spread(len(counts), max(counts.values()) / self.rows)
+        found = self._spreads.get(frozenset(names))
+        if found is None:
+            counts = Counter(zip(*(self._column(name) for name in names), strict=True))
+            found = self._spreads[frozenset(names)] = Spread(len(counts), max(counts.values()) / self.rows)
+        return found
 
     def _column(self, name: str) -> list[object]:
         column = self._columns[name]

@@ -20,7 +20,7 @@ SAMPLE_ROWS_MAX: Final = 100_000
 
 
 def add(parser: ArgumentParser) -> None:
-    """Add the flags, but for those that name an account."""
+    """Add all flags but the account's."""
     flag = parser.add_argument
     text = "file that declares queries and writes (or one of --record, --logs and --log-file)"
     flag("queries", nargs="?", type=Path, metavar="FILE.toml", help=text)
