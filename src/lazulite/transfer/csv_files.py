@@ -10,23 +10,25 @@ import re
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import IO, Final, NamedTuple
 
+from lazulite.table.model.edm import Json
 from lazulite.transfer.inputs import InputError, InputLines, Position, Row
 from lazulite.transfer.values import (
     ANNOTATION,
     KEYS,
-    NULL,
+    READERS,
     STRING,
     TIMESTAMP,
     TYPE_OF_JSON,
     Entity,
     RowError,
     guess_type,
-    set_text,
+    no_value,
     text_of,
     type_named,
 )
@@ -46,6 +48,24 @@ class _Segment(NamedTuple):
 
     rows: int
     width: int
+
+
+class _Layout(NamedTuple):
+    """How entities become rows that have the same members with values of the same types of Python."""
+
+    pick: Callable[[Sequence[object]], Sequence[object]]
+    """Returns the cells, given the values and the constants."""
+    constants: Sequence[str]
+    """An empty cell, and types of members without annotations."""
+    spelled: Sequence[int]
+    """The values that are written as a text of their own."""
+    texts: Sequence[int]
+    """The values that are texts without an annotation."""
+    annotations: Sequence[int]
+    """The values that are annotations and have a cell."""
+
+
+_LAYOUTS_MAX = 512
 
 
 class CsvWriter:
@@ -72,6 +92,7 @@ class CsvWriter:
         self._places = {name: at for at, name in enumerate(fixed)}
         self._segments: list[_Segment] = []
         self._is_complete = False
+        self._layouts: dict[tuple[tuple[str, ...], tuple[type, ...]], _Layout] = {}
         for name in select or ():
             self._place(name)
         self._is_complete = select is not None
@@ -85,9 +106,7 @@ class CsvWriter:
         """Write entities."""
         rows = [self._row(entity) for entity in entities]
         width = len(self._header)
-        for row in rows:
-            if len(row) < width:
-                row.extend([""] * (width - len(row)))
+        rows = [row if len(row) == width else [*row, *[""] * (width - len(row))] for row in rows]
         if self._segments and self._segments[-1].width == width:
             rows_before = self._segments.pop().rows
             self._segments.append(_Segment(rows_before + len(rows), width))
@@ -95,32 +114,49 @@ class CsvWriter:
             self._segments.append(_Segment(len(rows), width))
         self._write_rows(rows, self._spool or self._output)
 
-    def _row(self, entity: Entity) -> list[str]:
-        places, fixed, typed = self._places, self._fixed, self._typed
-        row = [""] * len(self._header)
-        for name, value in entity.items():
-            at = places.get(name)
-            if at is None:
-                at = self._place(name)
-                row += [""] * (len(self._header) - len(row))
-            if at < 0:
-                continue
-            if at < fixed or not typed:
-                row[at] = self._text(value, "")
-            elif (at - fixed) % 2:
-                row[at] = str(value)[4:]  # The type, behind `Edm.`
-            else:
-                row[at] = self._text(value, row[at + 1])
-                if not row[at + 1]:
-                    row[at + 1] = TYPE_OF_JSON[type(value)]
-        return row
+    def _row(self, entity: Entity) -> Sequence[object]:
+        """Return the cells of an entity. What is the same for all of its form is done once."""
+        names, values = tuple(entity), list(entity.values())
+        form = names, tuple(map(type, values))
+        layout = self._layouts.get(form)
+        if layout is None:
+            if len(self._layouts) >= _LAYOUTS_MAX:
+                self._layouts.clear()
+            layout = self._layouts[form] = self._layout(names, values)
+        for at in layout.spelled:
+            values[at] = text_of(values[at])
+        if self._guard:
+            for at in layout.texts:
+                if _FORMULA.match(values[at]):  # type: ignore[arg-type]  # it is a text
+                    values[at] = f"'{values[at]}"
+        for at in layout.annotations:
+            values[at] = values[at][4:]  # type: ignore[index]  # the type, behind `Edm.`
+        return layout.pick([*values, *layout.constants])
 
-    def _text(self, value: object, type_name: str) -> str:
-        if type(value) is not str:
-            return text_of(value)  # type: ignore[arg-type]  # members of JSON
-        if self._guard and not type_name and _FORMULA.match(value):
-            return f"'{value}"
-        return value
+    def _layout(self, names: Sequence[str], values: Sequence[Json]) -> "_Layout":
+        """Return where the cells of a form are, among its values and the constants behind them."""
+        places = [self._place(name) for name in names]
+        constants = [""]
+        cells = [len(names)] * len(self._header)
+        owned = {place for name, place in zip(names, places, strict=True) if "@" in name}
+        texts = []
+        for at, (place, value) in enumerate(zip(places, values, strict=True)):
+            if place < 0:
+                continue
+            cells[place] = at
+            is_property = place >= self._fixed and "@" not in names[at]
+            if is_property and self._typed and place + 1 not in owned:
+                cells[place + 1] = len(names) + len(constants)
+                constants.append(TYPE_OF_JSON[type(value)])
+            if type(value) is str and "@" not in names[at] and f"{names[at]}{ANNOTATION}" not in names:
+                texts.append(at)
+        return _Layout(
+            itemgetter(*cells),
+            constants,
+            [at for at, value in enumerate(values) if value is None or isinstance(value, bool)],
+            texts,
+            [at for at, place in enumerate(places) if place >= 0 and "@" in names[at]],
+        )
 
     def _place(self, name: str) -> int:
         """Return the index of the cell of a member, in a new column if the member is new; or that it is ignored."""
@@ -141,7 +177,7 @@ class CsvWriter:
     def _write_header(self) -> None:
         self._write_rows([self._header], self._output)
 
-    def _write_rows(self, rows: Sequence[Sequence[str]], output: IO[bytes]) -> None:
+    def _write_rows(self, rows: Sequence[Sequence[object]], output: IO[bytes]) -> None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\r\n").writerows(rows)
         part = text.getvalue().encode("utf-8", "surrogatepass")
@@ -189,6 +225,28 @@ class _Column(NamedTuple):
     """The type of values without one."""
 
 
+class _Cell(NamedTuple):
+    """How a cell is read."""
+
+    name: str
+    at: int
+    convert: Callable[[str], Json] | None
+    annotated: str
+    """The name of the annotation."""
+    annotation: str | None
+    of_texts_only: bool
+    keeps_empty: bool
+    """An empty cell is a value; else the property is missing."""
+    kind: str
+
+
+def _getter(places: Sequence[int]) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    """Return the function that takes these places out of a row."""
+    if len(places) < 2:
+        return lambda record: tuple(record[at] for at in places)
+    return itemgetter(*places)
+
+
 _NOT_READ: Final = {TIMESTAMP}
 """The service sets it."""
 
@@ -215,6 +273,9 @@ class CsvReader:
         self._waiting = deque(sample)
         self._drops_empty = False
         self._columns = self._plan([record for record in self._waiting if isinstance(record, list)])
+        self._type_places = [column.type_at for column in self._columns if column.type_at >= 0]
+        self._get_types = _getter(self._type_places)
+        self._plans: dict[tuple[str, ...], list[_Cell]] = {}
 
     @property
     def size_bytes(self) -> int | None:
@@ -305,20 +366,51 @@ class CsvReader:
     def _entity(self, record: list[str]) -> Entity:
         if len(record) != len(self._names):
             raise RowError(f"the row has {len(record)} cells, and the header {len(self._names)}")
+        types = self._get_types(record)
+        plan = self._plans.get(types)
+        if plan is None:
+            if len(self._plans) >= _LAYOUTS_MAX:
+                self._plans.clear()
+            plan = self._plans[types] = self._cells(types)
         entity: Entity = {}
+        for name, at, convert, annotated, annotation, of_texts_only, keeps_empty, kind in plan:
+            text = record[at]
+            if not text and not keeps_empty:
+                continue
+            value: Json = text
+            if convert is not None:
+                try:
+                    value = convert(text)
+                except ValueError:
+                    raise no_value(name, text, kind) from None
+            if annotation is not None and not (of_texts_only and type(value) is not str):
+                entity[annotated] = annotation
+            entity[name] = value
+        return entity
+
+    def _cells(self, types: tuple[str, ...]) -> list["_Cell"]:
+        """Return how the cells of rows are read that have these types."""
+        own = dict(zip(self._type_places, types, strict=True))
+        cells = []
         drops_empty = self._drops_empty or not self._is_typed
         for name, at, type_at, type_name in self._columns:
-            text = record[at]
-            if name in KEYS:
-                entity[name] = text
-                continue
-            own = record[type_at] if type_at >= 0 else ""
-            if not text and (not own or drops_empty):
-                continue
-            kind = type_named(own) if own else type_name
-            if text or kind in _EMPTY:
-                set_text(entity, name, kind, text)
-        return entity
+            given = own.get(type_at, "")
+            kind = type_named(given) if given else type_name
+            reader = READERS[kind]
+            keeps_empty = name in KEYS or (bool(given) and not drops_empty and reader.has_empty)
+            cells.append(
+                _Cell(
+                    name,
+                    at,
+                    reader.convert,
+                    name + ANNOTATION,
+                    reader.annotation,
+                    reader.of_texts_only,
+                    keeps_empty,
+                    kind,
+                )
+            )
+        return cells
 
     def position(self) -> Position | None:
         """See `RowReader`."""
@@ -330,7 +422,3 @@ class CsvReader:
         self._waiting.clear()
         self._records = csv.reader(self._lines, strict=True)
         self._row = row
-
-
-_EMPTY = {STRING, "Binary", NULL}
-"""The types that have an empty text; of another type, an empty cell is missing."""

@@ -47,6 +47,7 @@ _SINGLY_AFTER = 3
 _MARK_ROWS = 500
 """The number of rows between two positions that are kept for checkpoints."""
 _VERSION = 1
+_ENCODE = json.JSONEncoder(allow_nan=False).encode
 
 
 class RowKeys(NamedTuple):
@@ -273,7 +274,7 @@ class Importer:
         entity.pop(f"{TIMESTAMP}@odata.type", None)
         keys = check_keys(entity)
         try:
-            body = json.dumps(entity, allow_nan=False)
+            body = _ENCODE(entity)
         except ValueError:
             raise RowError("a number is out of range") from None
         return PreparedRow(row.number, *keys, body.encode("ascii"))

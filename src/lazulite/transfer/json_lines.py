@@ -8,6 +8,7 @@ from lazulite.transfer.inputs import InputLines, Position, Row
 from lazulite.transfer.values import ANNOTATION, Entity, RowError, property_names, type_of
 
 _INT32 = 1 << 31
+_FORMS_MAX = 512
 
 
 class JsonLinesWriter:
@@ -46,6 +47,8 @@ class JsonLinesReader:
     def __init__(self, lines: InputLines) -> None:
         self._lines = lines
         self._row = 0
+        self._forms: dict[tuple[tuple[str, ...], tuple[type, ...]], Sequence[str]] = {}
+        """By the members that were checked, and their types of Python: see `_checked`."""
 
     @property
     def size_bytes(self) -> int | None:
@@ -64,9 +67,29 @@ class JsonLinesReader:
                 continue
             self._row += 1
             try:
-                yield Row(self._row, _entity(line))
+                yield Row(self._row, self._entity(line))
             except RowError as error:
                 yield Row(self._row, None, str(error))
+
+    def _entity(self, line: str) -> Entity:
+        try:
+            entity = _DECODER.decode(line)
+        except (ValueError, RecursionError):
+            raise RowError("the line is not JSON") from None
+        if not isinstance(entity, dict):
+            raise RowError("the line is no object of JSON")
+        form = tuple(entity), tuple(map(type, entity.values()))
+        integers = self._forms.get(form)
+        if integers is None:
+            integers = _checked(entity)
+            if len(self._forms) < _FORMS_MAX and tuple(entity) == form[0]:
+                self._forms[form] = integers
+        for name in integers:
+            value = entity[name]
+            if not -_INT32 <= value < _INT32:
+                entity[name + ANNOTATION] = "Edm.Int64"
+                entity[name] = str(value)
+        return entity
 
     def position(self) -> Position | None:
         """See `RowReader`."""
@@ -78,19 +101,15 @@ class JsonLinesReader:
         self._row = row
 
 
-def _entity(line: str) -> Entity:
-    try:
-        entity = _DECODER.decode(line)
-    except (ValueError, RecursionError):
-        raise RowError("the line is not JSON") from None
-    if not isinstance(entity, dict):
-        raise RowError("the line is no object of JSON")
+def _checked(entity: Entity) -> Sequence[str]:
+    """Remove the members of OData, and return the names of integers without an annotation.
+
+    Raises:
+        RowError: a member is no property.
+    """
     for name in [name for name in entity if name.startswith("odata.")]:
         del entity[name]
-    for name in property_names(entity):
+    names = property_names(entity)
+    for name in names:
         type_of(entity, name)
-        value = entity[name]
-        if type(value) is int and not -_INT32 <= value < _INT32 and name + ANNOTATION not in entity:
-            entity[name + ANNOTATION] = "Edm.Int64"
-            entity[name] = str(value)
-    return entity
+    return [name for name in names if type(entity[name]) is int and name + ANNOTATION not in entity]

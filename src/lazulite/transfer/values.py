@@ -5,7 +5,7 @@ Invariant: `set_text` of what `type_of` and `text_of` return gives the same memb
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from lazulite.table.model.edm import (
     TYPES,
@@ -49,21 +49,48 @@ def _double(text: str) -> Json:
     return literal[1:-1] if literal[0] == '"' else float(literal)
 
 
-_OF_TEXT: Final[Mapping[str, Callable[[str], Json]]] = {
-    STRING: str,
-    "Boolean": lambda text: boolean_literal(text) == "true",
-    "Int32": lambda text: int(int32_literal(text)),
-    "Int64": lambda text: int64_literal(text)[1:-1],
-    "Double": _double,
-    "DateTime": lambda text: datetime_literal(text)[1:-1],
-    "Guid": lambda text: guid_literal(text)[1:-1],
-    "Binary": lambda text: binary_literal(text)[1:-1],
-    NULL: lambda _: None,
-}
-"""By type: from text to a member of JSON. Raises ValueError."""
+def _boolean(text: str) -> Json:
+    value = _BOOLEANS.get(text)
+    return boolean_literal(text) == "true" if value is None else value
 
-_ANNOTATED: Final = {"Int64", "DateTime", "Guid", "Binary"}
-_NAMES: Final = {name.lower(): name for name in _OF_TEXT}
+
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+def _int32(text: str) -> Json:
+    value = int(text) if text.isdigit() and text.isascii() else int(int32_literal(text))
+    if value >= 1 << 31:
+        raise ValueError("not an integer of this size")
+    return value
+
+
+class TypeReader(NamedTuple):
+    """How a text of a type becomes a member."""
+
+    convert: Callable[[str], Json] | None
+    """Raises ValueError; None leaves the text."""
+    annotation: str | None = None
+    """None: the member needs none."""
+    of_texts_only: bool = False
+    """Only a member that is a text needs the annotation, as NaN."""
+    has_empty: bool = False
+    """The empty text is a value."""
+
+
+READERS: Final[Mapping[str, TypeReader]] = {
+    STRING: TypeReader(None, has_empty=True),
+    "Boolean": TypeReader(_boolean),
+    "Int32": TypeReader(_int32),
+    "Int64": TypeReader(lambda text: int64_literal(text)[1:-1], "Edm.Int64"),
+    "Double": TypeReader(_double, "Edm.Double", of_texts_only=True),
+    "DateTime": TypeReader(lambda text: datetime_literal(text)[1:-1], "Edm.DateTime"),
+    "Guid": TypeReader(lambda text: guid_literal(text)[1:-1], "Edm.Guid"),
+    "Binary": TypeReader(lambda text: binary_literal(text)[1:-1], "Edm.Binary", has_empty=True),
+    NULL: TypeReader(lambda _: None, has_empty=True),
+}
+"""By type."""
+
+_NAMES: Final = {name.lower(): name for name in READERS}
 
 
 def type_named(text: str) -> str:
@@ -74,7 +101,7 @@ def type_named(text: str) -> str:
     """
     found = _NAMES.get(text.lower().removeprefix("edm."))
     if found is None:
-        raise RowError(f"{text!r} is no type; the types are {', '.join(_OF_TEXT)}")
+        raise RowError(f"{text!r} is no type; the types are {', '.join(READERS)}")
     return found
 
 
@@ -84,13 +111,19 @@ def set_text(entity: Entity, name: str, type_name: str, text: str) -> None:
     Raises:
         RowError: the text is no value of the type.
     """
+    convert, annotation, of_texts_only, _ = READERS[type_name]
     try:
-        value = _OF_TEXT[type_name](text)
+        value = text if convert is None else convert(text)
     except ValueError:
-        raise RowError(f"{name}: {text[:80]!r} is no {type_name}") from None
-    if type_name in _ANNOTATED or (type_name == "Double" and isinstance(value, str)):
-        entity[name + ANNOTATION] = f"Edm.{type_name}"
+        raise no_value(name, text, type_name) from None
+    if annotation is not None and not (of_texts_only and type(value) is not str):
+        entity[name + ANNOTATION] = annotation
     entity[name] = value
+
+
+def no_value(name: str, text: str, type_name: str) -> RowError:
+    """Return the error for a text that is no value of a type."""
+    return RowError(f"{name}: {text[:80]!r} is no {type_name}")
 
 
 def type_of(entity: Mapping[str, Json], name: str) -> str:
