@@ -52,6 +52,13 @@ class PreparedRow(NamedTuple):
     """The JSON of the entity."""
 
 
+class Transaction(NamedTuple):
+    """The body of an entity group transaction."""
+
+    boundary: str
+    body: bytes
+
+
 class RejectedError(Exception):
     """A service rejects a request."""
 
@@ -167,10 +174,12 @@ class TableClient:
         if len(rows) == 1:
             await self._store(table, rows[0], mode)
             return
-        boundary = f"batch_{secrets.token_hex(8)}"
-        body = self._transaction(table, rows, mode, boundary)
-        headers = {**_HEADERS, "Content-Type": f"multipart/mixed; boundary={boundary}"}
-        response = await self._http.send("POST", "$batch", headers=headers, body=body)
+        await self.send_transaction(self.transaction(table, rows, mode))
+
+    async def send_transaction(self, transaction: Transaction) -> None:
+        """Send a transaction. Raises as `commit`."""
+        headers = {**_HEADERS, "Content-Type": f"multipart/mixed; boundary={transaction.boundary}"}
+        response = await self._http.send("POST", "$batch", headers=headers, body=transaction.body)
         if response.status != 202:
             raise _rejection(response)
         failed = [status for status in _FAILED_PART.findall(response.body) if status >= b"300"]
@@ -184,9 +193,9 @@ class TableClient:
         if response.status >= 300:
             raise _rejection(response)
 
-    def _transaction(self, table: str, rows: Sequence[PreparedRow], mode: Mode, boundary: str) -> bytes:
-        """Return the body of an entity group transaction."""
-        changes = f"changeset_{secrets.token_hex(8)}"
+    def transaction(self, table: str, rows: Sequence[PreparedRow], mode: Mode) -> Transaction:
+        """Return the entity group transaction that stores rows."""
+        boundary, changes = f"batch_{secrets.token_hex(8)}", f"changeset_{secrets.token_hex(8)}"
         method, base = _METHODS[mode], self.endpoint
         start = (
             f"--{changes}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
@@ -205,7 +214,7 @@ class TableClient:
             for row in rows:
                 parts += (f"{start}{_keys(row)}".encode("ascii"), end, row.body, b"\r\n")
         parts.append(f"--{changes}--\r\n--{boundary}--\r\n".encode("ascii"))
-        return b"".join(parts)
+        return Transaction(boundary, b"".join(parts))
 
 
 def _entities(body: bytes, is_projection: bool) -> list[Entity]:
