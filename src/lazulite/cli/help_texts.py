@@ -131,6 +131,13 @@ examples:
   lazulite blob rm docs --prefix 2025/ --yes
 """
 
+COMPLETION_EXAMPLES = """\
+examples:
+  eval "$(lazulite completion bash)"               in ~/.bashrc
+  eval "$(lazulite completion zsh)"                in ~/.zshrc, behind compinit
+  lazulite completion fish | source                in ~/.config/fish/config.fish
+"""
+
 COPY_EXAMPLES = """\
 A store is a location (a directory) or a database URL:
 postgresql://user@host1,host2/database. Passwords are read from the variables

@@ -30,6 +30,7 @@ from lazulite.cli.flag_types import (
 from lazulite.cli.help_texts import (
     APPLY_EXAMPLES,
     BLOB_EXAMPLES,
+    COMPLETION_EXAMPLES,
     COPY_EXAMPLES,
     DESCRIPTION,
     EXAMPLES,
@@ -93,6 +94,7 @@ def build_parser() -> Parser:
     _add_account_copies(commands)
     _add_store(commands)
     _add_transfer(commands)
+    _add_completion(commands)
     _add_upgrade(commands)
     _add_status(commands)
     _add_ui(commands)
@@ -312,6 +314,12 @@ def _add_store(commands: Commands) -> None:
     parser.add_argument("--verify-only", action="store_true", help="compare the two stores without copying")
     parser.add_argument("--silent", "-s", action="store_true", help="do not print progress")
     _long(parser)
+
+
+def _add_completion(commands: Commands) -> None:
+    text = "print a script by which a shell completes commands and flags"
+    parser = _command(commands, "completion", "completion", text, COMPLETION_EXAMPLES)
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
 
 
 def _add_transfer(commands: Commands) -> None:
