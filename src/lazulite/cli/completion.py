@@ -14,7 +14,7 @@ _FILES = ("FILE", "DIR", "PATH", "DEST", "SOURCE", "STORE")
 """The names of values in help that are files or directories."""
 
 
-class CommandWords(NamedTuple):
+class CommandSyntax(NamedTuple):
     """What may follow a command."""
 
     path: str
@@ -26,7 +26,7 @@ class CommandWords(NamedTuple):
     """By flag: the choices of its value, with blanks between them; `*`: files; "": anything."""
 
 
-def words(parser: ArgumentParser, path: str = "") -> Iterator[CommandWords]:
+def words(parser: ArgumentParser, path: str = "") -> Iterator[CommandSyntax]:
     """Yield what may follow a parser's command, and what may follow its subcommands."""
     commands: dict[str, ArgumentParser] = {}
     values = {}
@@ -39,7 +39,7 @@ def words(parser: ArgumentParser, path: str = "") -> Iterator[CommandWords]:
         flags += shown
         if action.nargs != 0:
             values.update(dict.fromkeys(action.option_strings, _value(action)))
-    yield CommandWords(path, tuple(commands), tuple(flags), values)
+    yield CommandSyntax(path, tuple(commands), tuple(flags), values)
     for name, each in commands.items():
         yield from words(each, f"{path} {name}".strip())
 
@@ -56,7 +56,7 @@ def run(args: Namespace, _: Mapping[str, str]) -> int:
     return 0
 
 
-def _bash(table: list[CommandWords]) -> str:
+def _bash(table: list[CommandSyntax]) -> str:
     lines = [f"    [{_quoted(path)}]={_quoted(' '.join((*commands, *flags)))}" for path, commands, flags, _ in table]
     values = [
         f"    [{_quoted(f'{path} {flag}'.strip())}]={_quoted(value)}"
@@ -102,7 +102,7 @@ complete -o filenames -F _lazulite lazulite
 """
 
 
-def _zsh(table: list[CommandWords]) -> str:
+def _zsh(table: list[CommandSyntax]) -> str:
     return f"""\
 #compdef lazulite
 # Completion of lazulite for zsh: eval "$(lazulite completion zsh)", behind compinit.
@@ -110,7 +110,7 @@ autoload -U +X bashcompinit && bashcompinit
 {_bash(table).partition(chr(10))[2].replace("declare -gA", "typeset -gA")}"""
 
 
-def _fish(table: list[CommandWords]) -> str:
+def _fish(table: list[CommandSyntax]) -> str:
     lines = ["# Completion of lazulite for fish: lazulite completion fish | source", _FISH]
     for path, commands, flags, values in table:
         if commands:
