@@ -14,7 +14,7 @@ export function announce(text) {
 
 for (const chooser of document.querySelectorAll("select[data-goes]")) {
   chooser.addEventListener("change", () => chooser.form.requestSubmit());
-  chooser.form.querySelector("button")?.classList.add("hidden");
+  chooser.form.querySelector("button").hidden = true;
 }
 
 for (const typed of document.querySelectorAll("input[data-confirm]")) {
