@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
@@ -86,3 +87,14 @@ def another_link(storage: Storage) -> str:
     opened: Any = storage.control.ask(OPEN_UI, OpenUiArguments())
     assert not opened["started"]
     return str(opened["url"])
+
+
+def ended(client: Client, redirect: Seen) -> Any:
+    """Wait for the job that a redirect leads to, and return it."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        found = client.json(redirect.location)
+        if found["has_ended"]:
+            return found["job"]
+        time.sleep(0.01)
+    raise AssertionError("the job does not end")

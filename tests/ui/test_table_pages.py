@@ -3,7 +3,6 @@
 import asyncio
 import datetime as dt
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -14,10 +13,9 @@ from azure.data.tables import EdmType, EntityProperty, TableAccessPolicy, TableC
 
 import lazulite.testing
 from lazulite.ui.tables import reader
-from tests.ui.explorer import Client, Seen, explorer
+from tests.ui.explorer import Client, Seen, ended, explorer
 
 BIG = -(2**63) + 1
-SECONDS_MAX = 60
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +46,6 @@ def fill(table: TableClient, count: int, partition: str = "p") -> None:
     for start in range(0, count, 100):
         rows = [{"PartitionKey": partition, "RowKey": f"{n:04}", "N": n} for n in range(start, min(start + 100, count))]
         table.submit_transaction([("upsert", row) for row in rows])
-
-
-def done(client: Client, seen: Seen) -> Any:
-    """Wait for the job of a redirect."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < deadline:
-        found = client.json(seen.location)
-        if found["has_ended"]:
-            return found["job"]
-        time.sleep(0.01)
-    raise AssertionError("the job does not end")
 
 
 def test_tables_are_listed_created_and_deleted_together(client: Client) -> None:
@@ -242,18 +229,18 @@ def test_all_found_rows_are_counted_changed_copied_and_deleted_by_jobs(client: C
     fill(table, 230, "a")
     fill(table, 120, "b")
     name, found_b = table.table_name, {"filter": "PartitionKey eq 'b' and N lt 110"}
-    counted = done(client, client.post(url(table, do="count")))
+    counted = ended(client, client.post(url(table, do="count")))
     assert counted["lines"] == ["350 rows in 2 partitions"]
     assert client.post(url(table, do="set", **found_b), {"property": "M", "type": "Int64", "text": "7"}).status == 400
     fields = {"property": "M", "type": "Int64", "text": str(BIG), "confirm": name}
-    assert done(client, client.post(url(table, do="set", **found_b), fields))["done"] == 110
+    assert ended(client, client.post(url(table, do="set", **found_b), fields))["done"] == 110
     assert {row["M"].value for row in table.query_entities("PartitionKey eq 'b' and N lt 110")} == {BIG}
-    removed = done(client, client.post(url(table, do="remove", filter="N lt 5"), {"property": "M", "confirm": name}))
+    removed = ended(client, client.post(url(table, do="remove", filter="N lt 5"), {"property": "M", "confirm": name}))
     assert (removed["done"], removed["lines"]) == (5, ["5 rows needed no change"])
-    copied = done(client, client.post(url(table, do="copy", **found_b), {"account": "other", "name": "Copied"}))
+    copied = ended(client, client.post(url(table, do="copy", **found_b), {"account": "other", "name": "Copied"}))
     assert (copied["done"], copied["result"]) == (110, "/other/tables/Copied")
     assert len(client.json("/other/tables/Copied?size=250")["rows"]) == 110
-    deleted = done(client, client.post(url(table, do="delete-found", filter="N ge 100"), {"confirm": name}))
+    deleted = ended(client, client.post(url(table, do="delete-found", filter="N ge 100"), {"confirm": name}))
     assert (deleted["done"], deleted["failed"]) == (150, 0)
     assert sum(1 for _ in table.list_entities()) == 200
 
@@ -271,7 +258,7 @@ def test_a_row_that_changes_meanwhile_is_left_and_reported(
         return found
 
     monkeypatch.setattr(reader, "read_page", and_change)
-    job = done(client, client.post(url(table, do="delete-found"), {"confirm": table.table_name}))
+    job = ended(client, client.post(url(table, do="delete-found"), {"confirm": table.table_name}))
     monkeypatch.undo()
     assert (job["done"], job["failed"]) == (3, 1)
     assert "UpdateConditionNotSatisfied" in job["lines"][0]

@@ -16,11 +16,11 @@ from lazulite.engine.commit import put_rows
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.engine.remote.messages import CacheInvalidation
-from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND, system_clock
+from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND, system_clock, unix_seconds
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue.call import SHARDS_OF_DATABASE
 from lazulite.queue.catalog import Catalog as Queues
-from lazulite.queue.model.message import VISIBLE, Message, read_message
+from lazulite.queue.model.message import VISIBLE, Message, read_message, write_id, write_receipt
 from lazulite.records.spaces import ACCOUNT_QUOTAS, DELEGATIONS, INDEX_BUILDS, METRIC_COUNTS, SERVICE_PROPERTIES
 from lazulite.table.catalog import Catalog as Tables
 
@@ -81,15 +81,19 @@ class AccountData:
         queue = await self._queues.read(of.account, of.queue)
         if queue is None:
             raise ControlError("no-queue", f"account {of.account[:64]!r} has no queue {of.queue[:64]!r}")
-        now = system_clock()
-        async with aclosing(self._engine.scan(queue.space, [KeyRange(("", ""), None)])) as parts:
+        now, left = system_clock(), of.count or -1
+        partition, _, start = of.start.partition("/")
+        async with aclosing(self._engine.scan(queue.space, [KeyRange((partition, start), None)])) as parts:
             async for part in parts:
                 for index, value in enumerate(part.values):
-                    _, row = part.key(index)
+                    partition, row = part.key(index)
                     if row.startswith(VISIBLE):
                         message = read_message(row, value)
                         if message.expires > now:
-                            yield _described(message, now)
+                            yield _described(message, f"{partition}/{row}", now)
+                            left -= 1
+                            if not left:
+                                return
 
     async def count(self, account: str) -> Mapping[str, int]:
         """Return how many tables, queues and containers an account has, by their nouns, without zeros."""
@@ -129,7 +133,7 @@ class AccountData:
                 await self._engine.commit(space, partition, put_rows({row: None}))
 
 
-def _described(message: Message, now: int) -> Json:
+def _described(message: Message, position: str, now: int) -> Json:
     """Return a message as an item of `QUEUE_MESSAGES`."""
     hidden = max(0, -(-(message.visible - now) // TICKS_PER_SECOND))
     left = -(-(message.expires - now) // TICKS_PER_SECOND)
@@ -138,4 +142,9 @@ def _described(message: Message, now: int) -> Json:
         "hidden_seconds": hidden,
         "lives_seconds": -1 if message.expires >= LAST_TICK else max(left, hidden + 1),
         "dequeues": message.dequeues,
+        "id": write_id(message.id),
+        "position": position,
+        "receipt": write_receipt(message),
+        "inserted": unix_seconds(message.inserted),
+        "visible": unix_seconds(message.visible),
     }

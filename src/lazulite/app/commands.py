@@ -21,11 +21,16 @@ class QueueArguments:
 
     account: str
     queue: str
+    start: str = ""
+    """The position of the first message; "" for the first of all."""
+    count: int = 0
+    """How many messages there are at most; 0: all."""
 
 
 QUEUE_MESSAGES = Command("queue-messages", QueueArguments, seconds_max=None)
 """Has an item for each message of a queue, hidden ones included, in the order of their visibility: `text`,
-`hidden_seconds`, `lives_seconds` (-1: for ever) and `dequeues`. The messages stay as they are."""
+`hidden_seconds`, `lives_seconds` (-1: for ever), `dequeues`, `id`, `position`, `receipt`, and in Unix seconds
+`inserted` and `visible`. The messages stay as they are."""
 
 KEEP_STATE = Command("state-keep", NoArguments)
 """Keeps the data of all accounts as they are. Only the server of a test has it; its item is empty."""

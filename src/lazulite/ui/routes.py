@@ -1,7 +1,7 @@
 """The pages of the explorer: one row each, in the order of the rail."""
 
 from lazulite.ui.calls import Action, Route
-from lazulite.ui.pages import entity_pages, table_pages
+from lazulite.ui.pages import entity_pages, queue_pages, table_pages
 from lazulite.ui.pages.account_pages import (
     add_account,
     empty_account,
@@ -63,6 +63,38 @@ ROUTES = (
         show=entity_pages.show_new,
         template="entity.html",
         actions={"save": Action(entity_pages.save)},
+    ),
+    Route(
+        path=queue_pages.LIST,
+        title="Queues of {account}",
+        show=queue_pages.list_queues,
+        template="queues.html",
+        navigation="Queues",
+        actions={"create": Action(queue_pages.create_queue)},
+    ),
+    Route(
+        path=queue_pages.QUEUE,
+        title="{queue}",
+        show=queue_pages.show_queue,
+        template="queue.html",
+        actions={
+            "put": Action(queue_pages.put_message),
+            "requeue": Action(queue_pages.requeue),
+            "move": Action(queue_pages.move_messages),
+            "delete-messages": Action(queue_pages.delete_messages),
+            "clear": Action(queue_pages.clear_queue),
+            "drop": Action(queue_pages.delete_queue),
+        },
+    ),
+    Route(
+        path=queue_pages.MESSAGE,
+        title="Message of {queue}",
+        show=queue_pages.show_message,
+        template="message.html",
+        actions={
+            "edit": Action(queue_pages.edit_message),
+            "delete-messages": Action(queue_pages.delete_messages),
+        },
     ),
     Route(path="/{account}/heat", title="Heat map", show=show_heat, template="heat.html", navigation="Heat"),
     Route(
