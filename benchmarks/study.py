@@ -7,6 +7,7 @@ a refusal, they pause for 3 s. Server and clients share the CPUs of this machine
 
 import argparse
 import asyncio
+import math
 import secrets
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from benchmarks.exchange import probe
@@ -23,7 +25,7 @@ from benchmarks.requests import ACCOUNT, Requests, account_sas
 from benchmarks.subjects import LAZULITE, start
 from benchmarks.workload import Workload
 from lazulite.stress.client import Address
-from lazulite.stress.plan import Plan
+from lazulite.stress.plan import Load, Plan
 from lazulite.stress.requests import Sample
 from lazulite.stress.run import Step, run, store
 
@@ -42,6 +44,11 @@ ROWS = 100
 """The entities of a partition that gets find."""
 REFUSING_SHARE = 3
 """Runs in which clients pause take so much longer."""
+OVERHEAD_SECONDS = 2.0
+"""What a point takes beside its load: processes start, entities are stored."""
+WARM_SHARE = 1.5
+"""The longest warm-up, for each second of a measurement."""
+SECONDS_MIN = 0.5
 
 
 @dataclass(slots=True)
@@ -61,25 +68,41 @@ class Study:
     """Runs experiments.
 
     Args:
-        seconds: how long a point is measured.
+        seconds_max: how long a point is measured at most.
         serve: yields what measures against a server, with targets or with none.
+        points: how many points there are to measure.
+        budget_seconds: how long all may take. Points are measured for a shorter time if it gets scarce.
+        clock: returns seconds.
     """
 
-    seconds: float
-    serve: Callable[[str | None], "Iterator[Measure]"]
-    _curves: dict[tuple[str, str], Curve] = field(default_factory=dict)
+    seconds_max: float
+    serve: Callable[[str | None], Iterator[Measure]]
+    points: int = 0
+    budget_seconds: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin."""
+        self._until = self.clock() + self.budget_seconds
+
+    def take_seconds(self) -> float:
+        """Return how long the next point is measured."""
+        share = (self._until - self.clock()) / max(1, self.points)
+        self.points -= 1
+        return min(self.seconds_max, max(SECONDS_MIN, (share - OVERHEAD_SECONDS) / (1 + WARM_SHARE)))
 
     def plan(self, workload: str, size: str, threads: int, machines: int = 1, **changes: object) -> Plan:
         """Return the plan of some machines. Each thread has a partition of its own, unless `partitions` says so."""
-        clients = threads * machines
+        clients, seconds = threads * machines, self.seconds_max
         plan = Plan(
             workload=workload,
             clients=(clients,),
             partitions=clients,
             entities=clients * ROWS,
             processes=min(PROCESSES[size] * machines, clients),
-            seconds=self.seconds,
-            warm_seconds=1.5 * self.seconds,
+            seconds=seconds,
+            warm_seconds=WARM_SHARE * seconds,
             retry="pause",
         )
         return replace(plan, **changes)  # type: ignore[arg-type]  # names and types of fields of `Plan`
@@ -91,11 +114,23 @@ class Study:
             with contextmanager(self.serve)(targets) as measure:
                 for name, experiment in EXPERIMENTS.items():
                     if targets is None or name in WITH_TARGETS:
-                        say(f"figure {name}{f', --targets {targets}' if targets else ''}")
-                        curves = experiment(self, measure)
+                        if self.points > 0:
+                            say(f"figure {name}{' with targets' if targets else ''}, {self.points} points to go")
+                        curves = experiment(self, partial(self._in_time, measure))
                         suffix = " with targets" if targets else ""
                         found[f"{name}{suffix}"] = curves
         return found
+
+    def _in_time(self, measure: Measure, plan: Plan) -> Step:
+        share = self.take_seconds() / self.seconds_max
+        return measure(replace(plan, seconds=plan.seconds * share, warm_seconds=plan.warm_seconds * share))
+
+
+def points() -> int:
+    """Return how many points a study has."""
+    empty = Step(Load(1, None), 1, (), 1.0, 0.0, is_steady=True)
+    curves = Study(1.0, lambda _: iter([lambda _: empty])).measure()
+    return sum(len(curve.steps) for group in curves.values() for curve in group)
 
 
 def say(text: str) -> None:
@@ -157,8 +192,8 @@ def _figure_15(study: Study, measure: Measure) -> Sequence[Curve]:
     """Measure the second of two equal steps: a bucket that was full at first is empty then, and pauses are spread."""
     plans: dict[float, Plan] = {}
     for threads in GROUPS:
-        plan = study.plan("batch", "small", 10, threads // 10, partitions=1, seconds=REFUSING_SHARE * study.seconds)
-        plans[threads] = replace(plan, clients=plan.clients * 2, warm_seconds=study.seconds)
+        plan = study.plan("batch", "small", 10, threads // 10, partitions=1, seconds=REFUSING_SHARE * study.seconds_max)
+        plans[threads] = replace(plan, clients=plan.clients * 2, warm_seconds=study.seconds_max)
     return [_curve("one partition", measure, plans)]
 
 
@@ -216,11 +251,12 @@ def main() -> None:
     from benchmarks.study_page import write  # noqa: PLC0415 - it knows this module
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.study", description="Repeat the study on this machine.")
-    parser.add_argument("--seconds", type=float, default=2.5, help="of each of some 140 points (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=3, help="of each of some 140 points, at most (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=18, help="of all, about; points get shorter (%(default)s)")
     parser.add_argument("--docs", type=Path, default=PAGE.parent, help="where study.md and study/ go (%(default)s)")
     args = parser.parse_args()
     began = time.monotonic()
-    curves = Study(args.seconds, serve).measure()
+    curves = Study(args.seconds, serve, points(), args.minutes * 60).measure()
     seconds = time.monotonic() - began
     write(curves, args.docs, seconds, args.seconds)
     say(f"{seconds / 60:.1f} min; see {args.docs / PAGE.name}")

@@ -159,11 +159,11 @@ def _four(curves: Curves) -> Finding:
 
 def _five(curves: Curves) -> Finding:
     small, large = (values(each, mean_ms) for each in curves["5"])
-    text = "; ".join(
-        f"{name}: from {found[1]:.2f} ms at 1 to {found[100]:.1f} ms at 100"
+    text = " ".join(
+        f"With {name}, the mean latency is {found[1]:.2f} ms at 1 and {found[100]:.1f} ms at 100."
         for name, found in (("small", small), ("XL", large))
     )
-    return Finding(all(rises(each, mean_ms) for each in curves["5"]), f"Latency rises with the size. {text}.")
+    return Finding(all(rises(each, mean_ms) for each in curves["5"]), text)
 
 
 def _six(curves: Curves) -> Finding:
@@ -230,9 +230,9 @@ def _more_machines(number: str) -> Callable[[Curves], Finding]:
     def compare(curves: Curves) -> Finding:
         small, large = curves[number]
         text = (
-            f"One small machine has {values(small, rate)[1]:,.0f} per second, and the most has {peak(small):,.0f} "
-            f"with {knee(small):.0f} or more. Of XL machines, {knee(large):.0f} have {KNEE_SHARE:.0%} of the peak of "
-            f"{peak(large):,.0f}."
+            f"One small machine has {values(small, rate)[1]:,.0f} per second. Small ones have {KNEE_SHARE:.0%} of "
+            f"their peak of {peak(small):,.0f} with {knee(small):.0f} or more. XL machines have {KNEE_SHARE:.0%} of "
+            f"their peak of {peak(large):,.0f} with {knee(large):.0f} or more."
         )
         return Finding(rises(small) and rises(large), text)
 
@@ -288,7 +288,7 @@ FIGURES = (
         3,
         "Latency of gets and inserts",
         "One XL machine. Most gets take less than 40 ms, and most inserts less than 50 ms.",
-        lambda curves: (_histogram("one XL machine, 15 threads", curves["3"]),),
+        lambda curves: [_histogram(f"{each.name}, one XL machine, 15 threads", [each]) for each in curves["3"]],
         _three,
         "Client and server are on one machine, so no network is between them. Data have one copy, not three.",
     ),
@@ -437,7 +437,7 @@ def _head(seconds: float, point_seconds: float) -> str:
         "A small machine of the study is a process of clients here, and an extra large one (XL) is two. A thread is a "
         "connection that sends one request after the other, and pauses for 3 s after a refusal. Entities have 1 KiB. "
         "Unless a figure says otherwise, each thread has a partition of its own. "
-        f"Each point was measured for {point_seconds:g} s, once its load was steady. "
+        f"Each point was measured for at most {point_seconds:g} s, once its load was steady. "
         "[The numbers](study/points.csv) have the share of its time that the busiest client process used or wanted a "
         "CPU.\n\nWhere a plot is grey, the CPUs of this machine are all busy, with clients and server together. "
         "From there on, it shows the machine and not the service.\n"

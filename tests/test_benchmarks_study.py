@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.simulated_study import append_only, figure_8, figure_15
-from benchmarks.study import EXPERIMENTS, WITH_TARGETS, Curve, Study
+from benchmarks.study import EXPERIMENTS, SECONDS_MIN, WITH_TARGETS, Curve, Study, points
 from benchmarks.study_page import knee, knee_down, mean_ms_each, write
 
 from lazulite.stress.histogram import bucket_of
@@ -59,6 +59,17 @@ def test_the_page_has_each_figure_and_no_curve_of_the_study(tmp_path: Path) -> N
     for path in pictures:
         ET.fromstring(path.read_text(encoding="utf-8"))
     assert len((tmp_path / "study" / "points.csv").read_text(encoding="utf-8").splitlines()) > 100
+
+
+def test_points_get_shorter_when_time_is_scarce() -> None:
+    now = 0.0
+    study = Study(3.0, lambda _: iter([measured]), 10, 100, lambda: now)
+    assert study.take_seconds() == 3
+    now = 60.0
+    assert SECONDS_MIN < study.take_seconds() < 1.5
+    now = 1000.0
+    assert study.take_seconds() == SECONDS_MIN
+    assert points() > 100
 
 
 def test_knees() -> None:

@@ -97,7 +97,7 @@ async def test_latencies_count_from_the_intended_start() -> None:
 async def test_refusals_and_failures_are_counted_apart() -> None:
     replies = forever(BUSY, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", BATCH, OK)
     found = await loaded(replies, lambda window: window.requests >= 3)
-    assert (found.refused, found.failed) == ({"ServerBusy": 1}, {"404": 1, "202": 1})
+    assert (found.refused, found.failed) == ({"ServerBusy": 1}, {"404": 1, "400": 1})
 
 
 async def test_a_lost_connection_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,8 @@ def test_the_table_has_a_line_for_each_step() -> None:
         (503, b"HTTP/1.1 503 X\r\n\r\nOperations per second is over the account limit.", "account"),
         (500, b"HTTP/1.1 500 X\r\nx-ms-error-code: OperationTimedOut\r\n\r\n", "OperationTimedOut"),
         (500, b"HTTP/1.1 500 X\r\nx-ms-error-code: InternalError\r\n\r\n", None),
+        (500, b'--b\r\nHTTP/1.1 500 X\r\n\r\n{"code":"OperationTimedOut"}', "OperationTimedOut"),
+        (503, b"--b\r\nHTTP/1.1 503 X\r\n\r\n{}", "ServerBusy"),
         (429, b"HTTP/1.1 429 X\r\n\r\n", "429"),
         (404, b"HTTP/1.1 404 X\r\nx-ms-error-code: ServerBusy\r\n\r\n", None),
     ],
@@ -143,6 +145,7 @@ def windows(*requests: int, latency: float = 0.01) -> list[Window]:
 def test_a_load_is_steady_when_rate_and_median_stay() -> None:
     assert not is_steady(windows(100, 100, 100, 100, 100))
     assert is_steady(windows(10, 100, 104, 98, 100, 103, 99))
+    assert not is_steady(windows(0, 0, 0, 0, 0, 0))
     assert not is_steady(windows(80, 85, 90, 95, 100, 105))
     assert not is_steady([*windows(100, 100, 100), *windows(100, 100, 100, latency=0.02)])
 

@@ -28,6 +28,8 @@ RECONNECT_SECONDS = 0.2
 """The pause before a connection is opened again."""
 _GATE = re.compile(rb'server-timing:[^\r\n]*gate;desc="(\w+)"', re.IGNORECASE)
 _CODE = re.compile(rb"x-ms-error-code: *(\w+)", re.IGNORECASE)
+_FAILED_PART = re.compile(rb"HTTP/1\.1 ([45]\d\d)")
+"""The part of a batch that failed, and with it the batch, whose own status is 202."""
 _ACCOUNT_TEXTS = (
     (b"Operations per second is over the account limit", "account"),
     (b"Ingress is over the account limit", "ingress"),
@@ -45,8 +47,10 @@ def refusal(status: int, response: bytes) -> str | None:
         return None
     code = _CODE.search(response)
     word = code[1].decode() if code is not None else {429: "429", 503: "ServerBusy"}.get(status, "")
-    if status == 500 and word != "OperationTimedOut":
-        return None
+    if status == 500:
+        if b"OperationTimedOut" not in response:
+            return None
+        word = "OperationTimedOut"
     if gate := _GATE.search(response):
         return gate[1].decode()
     return next((limit for text, limit in _ACCOUNT_TEXTS if text in response), word)
@@ -242,9 +246,9 @@ class Client(asyncio.Protocol):
         if self._request is None:
             return
         window = loader.window
-        # The parts of a batch that fail say so, and the batch itself does not.
-        is_made = status < 300 and b"HTTP/1.1 4" not in body and b"HTTP/1.1 5" not in body
-        if is_made or (status == 409 and self._attempts):
+        if body and (part := _FAILED_PART.search(body)) is not None:
+            status, head = int(part[1]), body
+        if status < 300 or (status == 409 and self._attempts):
             window.requests += 1
             window.latencies[bucket_of(max(now - self._since, _LEAST_SECONDS))] += 1
         elif (limit := refusal(status, head)) is not None:

@@ -173,7 +173,7 @@ def _panel(panel: Panel, left: float) -> Iterator[Shape]:
             yield from _legend(series, number, left, bottom + 52 + number * _LEGEND_STEP)
     yield Line(((left, _TOP), (left, bottom), (left + _WIDTH, bottom)))
     if panel.shaded is not None:
-        yield Text(left + _WIDTH - 5, bottom - 8, panel.shaded[1], "end", size=11)
+        yield Text(left + _WIDTH, _TOP - 10, panel.shaded[1], "end", size=11)
     yield Text(left, _TOP - 10, panel.title, size=13)
     yield Text(left + _WIDTH / 2, bottom + 37, panel.x_name, "middle")
     yield Text(left - 60, _TOP + _HEIGHT / 2, panel.y_name, "middle", is_upright=True)

@@ -196,7 +196,9 @@ class _Measurement:
             self._measured.append(window)
             return True
         self._warm.append(window)
-        steady, late = is_steady(self._warm), len(self._warm) * self._length >= self._plan.warm_seconds
+        # So that slow clients are not all in their first request, each has had a response in the mean.
+        has_begun = self._load.rate is not None or total(self._warm).answered >= self._load.clients
+        steady, late = has_begun and is_steady(self._warm), len(self._warm) * self._length >= self._plan.warm_seconds
         if steady or late:
             self._is_steady, self._jiffies = steady, _jiffies()
         return False

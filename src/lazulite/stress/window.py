@@ -88,7 +88,7 @@ def is_steady(windows: Sequence[Window]) -> bool:
         return False
     was, now = total(before), total(after)
     medians = quantile(was.latencies, 0.5), quantile(now.latencies, 0.5)
-    return _is_close(was.requests, now.requests) and _is_close(*medians)
+    return was.requests > 0 and _is_close(was.requests, now.requests) and _is_close(*medians)
 
 
 def _is_close(one: float, other: float) -> bool:
