@@ -49,7 +49,7 @@ NAMES = st.one_of(st.from_regex(r"[A-Za-z_]\w{0,8}", fullmatch=True), TEXTS.filt
 
 
 @given(TEXTS, TEXTS, st.dictionaries(NAMES, VALUES, max_size=6))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_an_entity_that_is_written_is_read_with_the_same_types_and_values(
     partition: str, row: str, properties: dict[str, Literal]
 ) -> None:

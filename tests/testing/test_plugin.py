@@ -59,9 +59,23 @@ def test_rules_of_other_tests_are_gone(lazulite_account, lazulite_faults):
 """
 
 
-def test_rules_of_faults_end_with_their_test(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(FAULTS)
-    pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=2)
+SEEDED = """
+import pytest
+from azure.data.tables import TableServiceClient
+
+@pytest.mark.parametrize("number", range(2))
+def test_each_begins_with_the_seed(number, lazulite_storage):
+    with TableServiceClient.from_connection_string(lazulite_storage.connection_string) as service:
+        assert [table.name for table in service.list_tables()] == ["Seeded"]
+        service.delete_table("Seeded")
+"""
+
+
+def test_rules_of_faults_end_with_their_test_and_data_return_to_the_seed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_faults=FAULTS, test_seed=SEEDED)
+    pytester.makefile(".toml", state="[tables.Seeded]")
+    pytester.makeini("[pytest]\nlazulite_seed = state.toml")
+    pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=4)
 
 
 def recipe() -> str:

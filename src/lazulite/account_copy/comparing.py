@@ -14,7 +14,7 @@ from lazulite.account_copy.journal import CopyError
 from lazulite.account_copy.sender_pairs import SenderPairs
 from lazulite.resources import blobs, containers, queues, tables
 from lazulite.resources.blobs import BlobAddress, ListedBlob
-from lazulite.resources.policies import is_same_metadata
+from lazulite.resources.policies import Policies, is_same_metadata
 from lazulite.resources.sender import RequestError, Sender
 
 _DIGEST_BYTES = 16
@@ -34,10 +34,12 @@ class Comparison:
     Args:
         sides: of the copy.
         show: called often, each time with the same object.
+        counts_messages: whether a queue of the target must have as many messages.
     """
 
-    def __init__(self, sides: SenderPairs, show: Callable[[Copied], None]) -> None:
+    def __init__(self, sides: SenderPairs, show: Callable[[Copied], None], *, counts_messages: bool = False) -> None:
         self._sides = sides
+        self._counts_messages = counts_messages
         self._show = show
         self.compared = Copied(verb="compared")
         """What was compared."""
@@ -66,6 +68,8 @@ class Comparison:
         theirs = pool.submit(lambda: self._sum(pair().target, name, is_shown=False))
         ours = pool.submit(lambda: self._sum(pair().source, name, is_shown=True))
         first, second = ours.result(), theirs.result()
+        if not has_policies(*(tables.table_policies(sender, name) for sender in pair())):
+            yield f"table {name}: other access policies"
         if first == second:
             return
         if first.entities != second.entities:
@@ -90,6 +94,11 @@ class Comparison:
             return
         if second is None or not is_same_metadata(first.metadata, second.metadata):
             yield f"queue {name}: it is missing, or has other metadata"
+            return
+        if not has_policies(queues.queue_policies(source, name), queues.queue_policies(target, name)):
+            yield f"queue {name}: other access policies"
+        if self._counts_messages and first.messages != second.messages:
+            yield f"queue {name}: {first.messages:,} messages in the source, {second.messages:,} in the target"
 
     def _container(self, name: str) -> Iterator[str]:
         self.compared.resource = f"container {name}"
@@ -100,6 +109,9 @@ class Comparison:
         if second is None or not is_same_metadata(first.metadata, second.metadata):
             yield f"container {name}: it is missing, or has other metadata"
             return
+        access = [containers.container_access(sender, name) for sender in (source, target)]
+        if not has_policies(access[0].policies, access[1].policies):
+            yield f"container {name}: other access policies"
         marker = ""
         while True:
             page = blobs.blob_page(source, name, marker)
@@ -129,6 +141,11 @@ class Comparison:
             for sender, each in ((source, state), (target, there))
         )
         return "" if len(set(digests)) == 1 else f"{name}: another content"
+
+
+def has_policies(first: Policies, second: Policies) -> bool:
+    """Tell whether a resource without policies, or with the same ones, is in the source."""
+    return not first or first == second
 
 
 def entity_digest(entity: tables.Entity) -> int:

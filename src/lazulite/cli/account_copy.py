@@ -57,7 +57,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
                 messages = _messages(args, source, pairs.pair().source)
                 copied = AccountCopy(pairs, journal, messages, output.progress.show).run()
                 left = [*copied.left_out, *_snapshots(pairs.pair().source)]
-                differences = _compare(pairs, output)
+                differences = _compare(pairs, output, counts_messages=messages is not None and messages.repeats)
                 _report(copied, left, messages, output)
                 journal.remove()
         except CopyError as error:
@@ -112,9 +112,10 @@ def _say(text: str) -> None:
     print(f"lazulite: {text}", file=sys.stderr)
 
 
-def _compare(pairs: SenderPairs, output: CommandOutput) -> list[str]:
+def _compare(pairs: SenderPairs, output: CommandOutput, *, counts_messages: bool) -> list[str]:
     """Print the first differences, a line each, and return them."""
-    found = list(islice(Comparison(pairs, output.progress.show).differences(), _DIFFERENCES_MAX))
+    comparison = Comparison(pairs, output.progress.show, counts_messages=counts_messages)
+    found = list(islice(comparison.differences(), _DIFFERENCES_MAX))
     for line in found:
         output.tell_item("differences", labelled("differs", line), {"text": line})
     return found

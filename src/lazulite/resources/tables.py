@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from lazulite.resources.policies import Policies, Policy, read_policies, write_policies
 from lazulite.resources.sender import Call, RequestError, Sender, find, send
-from lazulite.table.model.edm import TYPES, EdmType, needs_annotation, type_of_json
+from lazulite.table.model.edm import DOUBLE, TYPES, EdmType, needs_annotation, type_of_json
 
 _HEADERS = {
     "Accept": "application/json;odata=minimalmetadata",
@@ -68,7 +68,7 @@ class Entity(NamedTuple):
         fields = [f"{json.dumps(name)}: {json.dumps(key)}" for name, key in zip(_KEYS, self[:2], strict=True)]
         for name, (edm, literal) in self.properties.items():
             fields.append(f"{json.dumps(name)}: {literal}")
-            if needs_annotation(edm, literal):
+            if edm is DOUBLE or needs_annotation(edm, literal):  # Azurite takes a bare 10.0 for an integer.
                 fields.append(f"{json.dumps(name + _TYPE)}: {json.dumps(edm.name)}")
         return ("{" + ", ".join(fields) + "}").encode()
 

@@ -9,13 +9,26 @@ if TYPE_CHECKING:
     from lazulite.testing import Account, Faults, Storage
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the setting `lazulite_seed`."""
+    parser.addini("lazulite_seed", "seed file of lazulite_server, relative to the root directory", default="")
+
+
 @pytest.fixture(scope="session")
-def lazulite_server() -> "Iterator[Storage]":
-    """Yield a server in memory that all tests of a process share."""
+def lazulite_server(request: pytest.FixtureRequest) -> "Iterator[Storage]":
+    """Yield a server in memory that all tests of a process share. It begins with the seed of `lazulite_seed`."""
     from lazulite.testing import server  # noqa: PLC0415 - see above
 
-    with server() as storage:
+    seed = request.config.getini("lazulite_seed")
+    with server(seed=request.config.rootpath / seed if seed else None) as storage:
         yield storage
+
+
+@pytest.fixture
+def lazulite_storage(lazulite_server: "Storage") -> "Iterator[Storage]":
+    """Yield the shared server with the data of its seed, and return it to them after the test."""
+    yield lazulite_server
+    lazulite_server.reset()
 
 
 @pytest.fixture
