@@ -64,7 +64,7 @@ def fill(storage: Storage, rows: int = 60) -> None:
                 "Total": numbers.random() * 100,
                 "Count": EntityProperty(2**53 + number, EdmType.INT64),
                 "Paid": number % 3 == 0,
-                "At": datetime(2026, 11, 1, 12, number, tzinfo=UTC),
+                "At": datetime(2026, 11, 1, 12, number % 60, tzinfo=UTC),
                 "Id": UUID(int=number),
                 "Note": HOSTILE if number == 0 else "",
                 "Photo": b"\x00\xff" * 8,
