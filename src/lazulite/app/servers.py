@@ -42,6 +42,7 @@ class ServerGroup:
         servers: by the services that each of them serves.
         settings: of the process.
         counts: of analytics.
+        scheduler: of the process.
         meter: of the process, if it counts.
     """
 
@@ -50,8 +51,11 @@ class ServerGroup:
         servers: Mapping[tuple[str, ...], Server],
         settings: Settings,
         counts: AnalyticsCounts,
+        scheduler: FairScheduler,
         meter: Meter | None = None,
     ) -> None:
+        self.scheduler = scheduler
+        """Schedules the slow work of the process."""
         self._servers = servers
         self._counts = counts
         self._meter = meter
@@ -219,7 +223,7 @@ async def open_servers(
                 budgets=budgets,
                 on_leave=leave_all(served),
             )
-        group = ServerGroup(servers, settings, buffer.counts, meter)
+        group = ServerGroup(servers, settings, buffer.counts, scheduler, meter)
 
         def allow_templates() -> None:
             group.allow_templates(allowed=not (faults.active or live.active))

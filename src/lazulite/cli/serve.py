@@ -90,7 +90,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog], seeder: Seeder | N
         metrics_server(
             settings, metrics, servers, store.statistics, partial(counters_of, store.counters, servers)
         ) as page,
-        ui_host(settings, store, certificate) as host,
+        ui_host(settings, store, certificate, servers.scheduler) as host,
     ):
         store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))
         tune_garbage_collector()

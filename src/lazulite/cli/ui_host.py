@@ -14,6 +14,7 @@ from lazulite.app.stores import Store
 from lazulite.control.command import ControlError, Json
 from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import system_clock
+from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.net.certificate import Certificate
 from lazulite.server.server import BindError, Ports
 from lazulite.settings.config import Settings
@@ -34,12 +35,19 @@ class UiHost:
         settings: of the process.
         store: of the process.
         certificate: of the process; None without TLS.
+        scheduler: of the process; None if it serves nothing else.
         clock: dates requests to the services.
     """
 
     def __init__(
-        self, settings: Settings, store: Store, certificate: Certificate | None, clock: Clock = system_clock
+        self,
+        settings: Settings,
+        store: Store,
+        certificate: Certificate | None,
+        scheduler: FairScheduler | None,
+        clock: Clock = system_clock,
     ) -> None:
+        self._scheduler = scheduler
         self._settings = settings
         self._store = store
         self._certificate = certificate
@@ -60,7 +68,13 @@ class UiHost:
         from lazulite.ui.listener import Listener  # noqa: PLC0415 - see above
 
         listener = Listener(
-            self._settings, self._store, lambda: self.ports, port, certificate=self._certificate, clock=self._clock
+            self._settings,
+            self._store,
+            lambda: self.ports,
+            port,
+            certificate=self._certificate,
+            scheduler=self._scheduler,
+            clock=self._clock,
         )
         await listener.start()
         self._listener = listener
@@ -111,7 +125,11 @@ class UiHost:
 
 @asynccontextmanager
 async def ui_host(
-    settings: Settings, store: Store, certificate: Certificate | None, clock: Clock = system_clock
+    settings: Settings,
+    store: Store,
+    certificate: Certificate | None,
+    scheduler: FairScheduler | None = None,
+    clock: Clock = system_clock,
 ) -> AsyncIterator[UiHost]:
     """Yield the place of the explorer, which is open if the settings say so, and closed behind the block.
 
@@ -119,12 +137,13 @@ async def ui_host(
         settings: of the process.
         store: of the process, whose channel takes `OPEN_UI` from now on.
         certificate: of the process; None without TLS.
+        scheduler: of the process; None if it serves nothing else.
         clock: dates requests to the services.
 
     Raises:
         BindError: the address cannot be listened on; the text names the flag.
     """
-    host = UiHost(settings, store, certificate, clock)
+    host = UiHost(settings, store, certificate, scheduler, clock)
     store.channel.register(OPEN_UI, host.open)
     try:
         if settings.ui_port is not None:

@@ -307,7 +307,7 @@ async def _serve(settings: Settings, clock: Clock, seeder: ServerSeed | None, st
         open_store(settings, clock=clock, failpoints=failures, tuning=_ENGINE) as store,
         _seeded(seeder, settings, store, clock),
         open_servers(settings, store, clock=clock, for_test=True) as servers,
-        ui_host(settings, store, None, clock) as host,
+        ui_host(settings, store, None, servers.scheduler, clock) as host,
     ):
         try:
             await servers.start()

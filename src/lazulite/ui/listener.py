@@ -22,6 +22,7 @@ from lazulite.control.command import ControlError
 from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.request_id import RequestIds
+from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.limits import MIB, Limits
 from lazulite.server.net.certificate import Certificate
 from lazulite.server.observability.access_log import frames
@@ -83,6 +84,7 @@ class Listener:
         ports: returns the ports of each service.
         port: to listen on; 0: any free one.
         certificate: of an address that other machines reach.
+        scheduler: of the process, so that long work leaves the loop to short requests; None: one of its own.
         clock: dates requests to the services.
     """
 
@@ -94,6 +96,7 @@ class Listener:
         port: int,
         *,
         certificate: Certificate | None = None,
+        scheduler: FairScheduler | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self._settings = settings
@@ -122,6 +125,7 @@ class Listener:
             new_request_id=RequestIds(random.SystemRandom()).next,
             limits=LIMITS,
             logs=[FailureLog()],
+            scheduler=scheduler,
         )
 
     @property

@@ -1,6 +1,7 @@
 """A server with data for people to look at, by official SDKs, and the paths of all pages."""
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -84,8 +85,9 @@ def fill(storage: Storage, rows: int = 60) -> None:
 
 
 def pages() -> Mapping[str, str]:
-    """Return the template's name without its ending -> path of each page that has no number in its path."""
-    return {route.template.removesuffix(".html"): path_of(route) for route in ROUTES if "{number}" not in route.path}
+    """Return the template's name without its ending -> path of each page whose parameters are all known."""
+    unknown = re.compile(r"\{(?!(?:" + "|".join(VALUES) + r")\})")
+    return {each.template.removesuffix(".html"): path_of(each) for each in ROUTES if not unknown.search(each.path)}
 
 
 def path_of(route: Route) -> str:
