@@ -38,20 +38,21 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns twins models coverage versions lint pages bench study campaigns torture mutations fuzz browser screenshots clean
+.PHONY: serve check test patterns twins models coverage versions lint tests pages bench study campaigns torture mutations fuzz browser screenshots clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
 
 # tests/conftest.py says what this leaves out, beside the pattern library, which has a target of its own.
-check: lint
-	$(PYTEST) --tier check --deselect patterns/tests $(ARGS)
+TIER_check = --tier check --deselect patterns/tests
+TIER_test = --tier test
+TIER_coverage = --cov --cov-report=term:skip-covered
+# Tests wait now and then, and one process checks types: lint and tests run side by side.
+check test coverage: $(VENV)/.test
+	@$(MAKE) --no-print-directory -j2 lint tests TIER="$(TIER_$@)"
 
-test: lint
-	$(PYTEST) --tier test $(ARGS)
-
-coverage: lint
-	$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)
+tests: $(VENV)/.test
+	$(PYTEST) $(TIER) $(ARGS)
 
 # Each Python has an environment of its own, such as .venv-python3.12.
 NEWER_PYTHONS ?= python3.12 python3.13

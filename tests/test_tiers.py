@@ -122,6 +122,24 @@ def test_each_target_has_its_tier_and_only_ci_measures_coverage() -> None:
     assert len({plan.replace(flags[target], "") for target, plan in plans.items()}) == 1
 
 
+@pytest.mark.parametrize(("failing", "code"), [("", 0), ("mypy", 2), ("python", 2)])
+def test_lint_and_tests_run_to_their_ends_side_by_side(tmp_path: Path, failing: str, code: int) -> None:
+    copy = Copy(tmp_path, f"case $* in *pytest*) echo tested; exit {int(failing == 'python')};; esac; {THIS_PYTHON}")
+    for name in ("ruff", "mypy", "lint-imports"):
+        tool = tmp_path / ".venv/bin" / name
+        tool.write_text(f"#!/bin/sh\necho linted by {name}\nexit {int(failing == name)}\n", encoding="utf-8")
+        tool.chmod(0o755)
+    for package in ("patterns", "patterns/simulation"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "pyproject.toml").touch()
+    (tmp_path / ".venv/.test").touch()
+    made = copy.make("check")
+    assert made.returncode == code, made.stderr
+    assert "tested\n" in made.stdout
+    assert "linted by mypy\n" in made.stdout
+    assert ("linted by lint-imports\n" in made.stdout) == (failing != "mypy")
+
+
 @pytest.mark.parametrize(("tier", "mutations", "others"), [("test", 0, 1), ("ci", 1, 1), ("mutations", 3, 0)])
 def test_one_mutation_of_each_campaign_is_found_in_ci(tier: str, mutations: int, others: int) -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--tier", tier, "tests/torture/test_clock.py"]
