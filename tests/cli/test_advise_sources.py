@@ -26,6 +26,11 @@ from lazulite.testing import Storage
 from lazulite.traffic.meter import Meter, Resource
 from lazulite.traffic.recording import joined
 
+from .test_logs import Cloud, cloud
+from .test_logs import line as logged
+
+__all__ = ["cloud"]  # A fixture.
+
 ROWS = 200
 QUERIES = """
 rows = 1_000_000
@@ -255,3 +260,16 @@ def test_azurite_is_another_endpoint(tmp_path: Path, capsys: pytest.CaptureFixtu
             assert json.loads(capsys.readouterr().out)["candidates"][0]["partition_key"] == "City"
         finally:
             emulator.terminate()
+
+
+def test_logs_of_an_account(cloud: Cloud, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    now = datetime.now(UTC)
+    url = "https://x/acct/Orders()?$filter=City%20eq%20%27a%27"
+    lines = [logged(now, "table", "QueryEntities", key="/acct/Orders", url=url) for _ in range(5)]
+    cloud.blobs[f"table/{now:%Y/%m/%d/%H}00/000000.log"] = "".join(f"{each}\n" for each in lines).encode()
+    (tmp_path / "cloud.txt").write_text(cloud.connection_string)
+    here = ("--connection-string-file", str(tmp_path / "cloud.txt"), "--sample", "0", "--rows", "1000", "--json")
+    assert main(["advise", "--logs", "1h", *here]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in found["queries"]] == ["City eq"]
+    assert "No rows were sampled" in found["notes"][-1]

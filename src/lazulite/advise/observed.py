@@ -19,6 +19,8 @@ from lazulite.traffic.meter import Resource
 from lazulite.traffic.recording import Conditions, Count, Recording, TableRecord
 
 _KEYS: Final = ("PartitionKey", "RowKey")
+QUERIES_MAX: Final = 32
+"""The shapes of queries that count, the most frequent ones."""
 _PEAK_MIN: Final = 30
 """The requests below which a peak is chance, and the mean is taken."""
 _PAGE_MAX: Final = 1_000
@@ -135,15 +137,16 @@ def workload_observed(
         sample: of its rows; None: nothing is known about them.
         rows: how many it has; 0: as many as the sample.
     """
+    frequent = sorted(record.queries.items(), key=lambda item: -item[1].requests)
     found = Workload(
         name=table.name,
         rows=max(rows, sample.rows if sample else 0, record.written.distinct, 1),
-        queries=tuple(_query(*shape, count, seconds) for shape, count in record.queries.items()),
+        queries=tuple(_query(*shape, count, seconds) for shape, count in frequent[:QUERIES_MAX]),
         writes=tuple(_writes(record, seconds)),
         unique=(_KEYS,),
         today=((_KEYS[0],), (_KEYS[1],)),
         properties=_properties(record),
-        notes=(f"The queries, writes and rates are those of {source}.", *_left_out(record)),
+        notes=(f"The queries, writes and rates are those of {source}.", *_left_out(record, len(frequent))),
     )
     return with_sample(found, sample) if sample is not None else _without_sample(found)
 
@@ -195,7 +198,9 @@ def _properties(record: TableRecord) -> dict[str, Property]:
     return found
 
 
-def _left_out(record: TableRecord) -> Iterable[str]:
+def _left_out(record: TableRecord, shapes: int) -> Iterable[str]:
+    if shapes > QUERIES_MAX:
+        yield f"Of {shapes} shapes of queries, the {QUERIES_MAX} most frequent ones count."
     if record.left_out:
         yield f"{record.left_out:,.0f} queries of further shapes were left out."
 

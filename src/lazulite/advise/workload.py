@@ -54,15 +54,17 @@ class Query:
     """Whether users wait for it."""
     kind: str = ""
     """Of the entities that it finds; "": all."""
+    equal: frozenset[str] = field(init=False, compare=False, repr=False)
+    """The properties with one known value."""
+
+    def __post_init__(self) -> None:
+        """Find the properties with one known value."""
+        equal = frozenset(each.name for each in self.conditions if each.operator is Operator.EQUAL)
+        object.__setattr__(self, "equal", equal)
 
     def restricts(self, name: str) -> Operator | None:
         """Return how it restricts a property; None if it does not."""
         return next((each.operator for each in self.conditions if each.name == name), None)
-
-    @property
-    def equal(self) -> frozenset[str]:
-        """The properties with one known value."""
-        return frozenset(each.name for each in self.conditions if each.operator is Operator.EQUAL)
 
     @property
     def weight(self) -> float:
@@ -137,6 +139,7 @@ class Workload:
     """Of a sample of its rows."""
     notes: tuple[str, ...] = ()
     """Where it comes from, and what is not known, in sentences."""
+    _spreads: dict[frozenset[str], Spread] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def about(self, name: str) -> Property:
         """Return a property; one about which nothing is known if it was not stated."""
@@ -144,7 +147,13 @@ class Workload:
 
     def spread(self, names: Iterable[str]) -> Spread:
         """Return how the entities spread over the values of some properties together."""
-        wanted = self._independent(names)
+        asked = frozenset(names)
+        found = self._spreads.get(asked)
+        if found is None:
+            found = self._spreads[asked] = self._spread(self._independent(asked))
+        return found
+
+    def _spread(self, wanted: frozenset[str]) -> Spread:
         if not wanted:
             return Spread(1, 1)
         found = self.measured.get(wanted)
@@ -170,9 +179,8 @@ class Workload:
         distinct = max(min(distinct, self.rows), 1)
         return Spread(distinct, known.busiest or 1 / distinct)
 
-    def _independent(self, names: Iterable[str]) -> frozenset[str]:
+    def _independent(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return properties without what others of them settle."""
-        wanted = frozenset(names)
         return wanted - self.implied(wanted)
 
     def implied(self, names: Iterable[str]) -> frozenset[str]:
