@@ -137,7 +137,7 @@ def test_empty_pages_with_a_token_are_no_end() -> None:
     pages = Pages(([], more), ([], more), ([{"A": None, "B": 1, "odata.etag": "x"}], {}))
 
     async def read() -> list[list[Entity]]:
-        client = TableClient(pages)  # type: ignore[arg-type]
+        client = TableClient(pages)
         return [page async for page in client.pages("T", Query("A eq 1", ["A", "B"]))]
 
     assert asyncio.run(read()) == [[], [], [{"B": 1}]]

@@ -47,13 +47,25 @@ class Client:
 
     def send(self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Seen:
         """Send a request with the cookie of the session."""
+        status, found, content = self._exchange(method, path, headers, body)
+        return Seen(status, found, content.decode())
+
+    def send_bytes(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+        """Send a request, and return what comes back as a file."""
+        status, _, content = self._exchange(method, path, headers, body)
+        assert status == 200
+        return content
+
+    def _exchange(
+        self, method: str, path: str, headers: Mapping[str, str] | None, body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
         connection = HTTPConnection(self.host, timeout=SECONDS_MAX)
         with closing(connection):
             own = {"Cookie": self.cookie} if self.cookie else {}
             connection.request(method, path, body or None, {**own, **(headers or {})})
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
-            return Seen(response.status, found, response.read().decode())
+            return response.status, found, response.read()
 
     def get(self, path: str) -> Seen:
         """Return a page."""

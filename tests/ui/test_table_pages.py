@@ -274,3 +274,39 @@ def test_a_table_is_emptied_at_once_and_keeps_its_policies(client: Client, table
     assert list(table.get_table_access_policy()) == ["reader"]
     assert client.post(url(table, do="drop"), {"confirm": table.table_name}).status == 303
     assert client.get(url(table)).status == 404
+
+
+@pytest.mark.parametrize("format_name", ["csv", "jsonl", "parquet"])
+def test_found_rows_travel_in_a_file_and_come_back_as_they_were(
+    client: Client, table: TableClient, storage: lazulite.testing.Storage, format_name: str
+) -> None:
+    assert save(client, url(table, "/new", do="save"), entity_form(), ALL_TYPES).status == 303
+    fill(table, 120, "q")
+    fields = {"format": format_name, "columns": "all", "guard": "no"}
+    started = client.post(url(table, do="export", filter="PartitionKey eq 'p' or N lt 110"), fields)
+    job = ended(client, started)
+    assert (job["done"], job["file_name"]) == (111, f"{table.table_name}.{format_name}")
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": client.origin}
+    form = f"csrf={client.csrf}".encode()
+    file = client.send_bytes("POST", f"{started.location}?do=download", headers, form)
+    path = f"/devstoreaccount1/tables/Back{format_name}?do=import&format={format_name}&mode=insert"
+    sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
+    for expected_failed in (0, 111):
+        answer = client.send("POST", path, sent, file)
+        assert answer.status == 200, answer.text
+        job = ended(client, Seen(303, answer.json(), ""))
+        assert (job["done"], job["failed"], job["state"]) == (111 - expected_failed, expected_failed, "done")
+    with TableServiceClient.from_connection_string(storage.connection_string) as service:
+        back = service.get_table_client(f"Back{format_name}")
+        assert back.get_entity("p", "r") == table.get_entity("p", "r")
+        assert sum(1 for _ in back.list_entities()) == 111
+        service.delete_table(f"Back{format_name}")
+
+
+def test_a_file_that_is_none_of_its_format_is_told(client: Client, table: TableClient) -> None:
+    sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
+    answer = client.send("POST", url(table, do="import", format="jsonl"), sent, b"no json\n")
+    job = ended(client, Seen(303, answer.json(), ""))
+    assert (job["done"], job["failed"]) == (0, 1)
+    assert client.send("POST", url(table, do="import", format="xml"), sent, b"").status == 400
+    assert client.send("POST", url(table, do="import"), {**sent, "X-CSRF-Token": "x"}, b"").status == 403

@@ -7,7 +7,7 @@ import asyncio
 import re
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 from urllib.parse import urlsplit
 
 HEAD_BYTES_MAX = 64 << 10
@@ -39,6 +39,21 @@ class Response(NamedTuple):
     """An earlier request of the same may have been done, too."""
 
 
+class Sender(Protocol):
+    """Sends requests to one endpoint, as one account."""
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the account at the service, without a slash at its end."""
+        ...
+
+    async def send(
+        self, method: str, path: str, query: str = "", headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Response:
+        """Send a request, see `HttpClient.send`."""
+        ...
+
+
 class _Connection(NamedTuple):
     reader: StreamReader
     writer: StreamWriter
@@ -55,7 +70,7 @@ class HttpClient:
 
     def __init__(self, endpoint: str, token: Callable[[], str], host: str = "") -> None:
         url = urlsplit(endpoint)
-        self.endpoint = endpoint
+        self._endpoint = endpoint
         self._secure = url.scheme == "https"
         self._host, self._port = host or url.hostname or "", url.port or (443 if self._secure else 80)
         self._name = url.hostname or ""
@@ -63,6 +78,11 @@ class HttpClient:
         self._path = url.path
         self._token = token
         self._idle: list[_Connection] = []
+
+    @property
+    def endpoint(self) -> str:
+        """See `Sender`."""
+        return self._endpoint
 
     async def __aenter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from lazulite.transfer.http_client import HttpClient, Response, TransferError
+from lazulite.transfer.http_client import Response, Sender, TransferError
 from lazulite.transfer.values import KEYS, Entity
 
 BATCH_ROWS_MAX = 100
@@ -99,7 +99,7 @@ class Query(NamedTuple):
 class TableClient:
     """The tables of an account."""
 
-    def __init__(self, http: HttpClient) -> None:
+    def __init__(self, http: Sender) -> None:
         self._http = http
 
     @property

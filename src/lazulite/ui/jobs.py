@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from typing import IO
 
 from lazulite.app.stderr import report
 from lazulite.server.observability.access_log import frames
@@ -59,6 +60,10 @@ class Job:
     """How long it has run."""
     result: str = ""
     """Where its outcome is seen: a URL of a page; "" for none."""
+    file: IO[bytes] | None = field(default=None, repr=False)
+    """What it has made, which is removed with the job."""
+    file_name: str = ""
+    """What a browser calls the file; "" for none."""
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_MAX))
     _began: float = field(default=0.0, repr=False)
     _stepped: float = field(default=0.0, repr=False)
@@ -78,6 +83,12 @@ class Job:
         pause = min(max(now - self._stepped, 0.0), PAUSE_SECONDS_MAX)
         await asyncio.sleep(pause)
         self._stepped = self._clock()
+
+    def discard(self) -> None:
+        """Remove the file."""
+        if self.file is not None:
+            self.file.close()
+            self.file, self.file_name = None, ""
 
     def say(self, text: str) -> None:
         """Add a line to the report."""
@@ -141,6 +152,8 @@ class Jobs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        for job in self._jobs.values():
+            job.discard()
 
     async def _run(self, job: Job, work: Work) -> None:
         try:
@@ -164,7 +177,7 @@ class Jobs:
     def _forget(self) -> None:
         ended = [each.id for each in self._jobs.values() if each.has_ended]
         for number in ended[:-ENDED_MAX]:
-            del self._jobs[number]
+            self._jobs.pop(number).discard()
 
 
 def _report_failure(number: int, task: asyncio.Task[None]) -> None:

@@ -13,7 +13,7 @@ from lazulite.ui.pages.account_pages import (
 )
 from lazulite.ui.pages.fault_page import add_rules, clear_rules, remove_rule, show_faults
 from lazulite.ui.pages.heat_page import show_heat
-from lazulite.ui.pages.job_pages import list_jobs, show_job, stop_job
+from lazulite.ui.pages.job_pages import download_file, list_jobs, show_job, stop_job
 from lazulite.ui.pages.overview import show_overview
 from lazulite.ui.pages.partition_page import set_targets, show_partitions
 from lazulite.ui.pages.request_pages import list_requests, show_request
@@ -42,6 +42,8 @@ ROUTES = (
             "set": Action(table_pages.set_property),
             "remove": Action(table_pages.remove_property),
             "copy": Action(table_pages.copy_rows),
+            "export": Action(table_pages.export_found, changes=False),
+            "import": Action(table_pages.import_file, reads_body=True),
             "empty": Action(table_pages.empty),
             "drop": Action(table_pages.delete_table),
         },
@@ -148,7 +150,7 @@ ROUTES = (
         title="Job {number}",
         show=show_job,
         template="job.html",
-        actions={"stop": Action(stop_job, changes=False)},
+        actions={"stop": Action(stop_job, changes=False), "download": Action(download_file, changes=False)},
     ),
     Route(
         path="/sessions",

@@ -1,6 +1,8 @@
 """The jobs: what runs, how far it is, and what stops it."""
 
+from lazulite.protocol.message import Response
 from lazulite.ui.calls import Context, PageCall, PageError, Redirect
+from lazulite.ui.files import FileContent
 from lazulite.ui.jobs import Job
 
 
@@ -20,6 +22,19 @@ async def stop_job(call: PageCall) -> Redirect:
     job = _job(call)
     call.jobs.stop(job.id)
     return Redirect(f"/jobs/{job.id}")
+
+
+async def download_file(call: PageCall) -> Response:
+    """Return the file that a job has made."""
+    job = _job(call)
+    if job.file is None or not job.has_ended:
+        raise PageError(404, "the job has no file, or none any more")
+    headers = [
+        ("Content-Type", "application/octet-stream"),
+        ("Content-Disposition", f'attachment; filename="{job.file_name}"'),
+        ("Content-Security-Policy", "sandbox"),
+    ]
+    return Response(200, headers, content=FileContent(job.file))
 
 
 def _job(call: PageCall) -> Job:

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 from lazulite.app.commands import INDEX_LIST, TableArguments
 from lazulite.control.command import ControlError, Json
+from lazulite.protocol.message import Response
+from lazulite.transfer.formats import FORMATS, WriteOptions
+from lazulite.transfer.importing import RowKeys
+from lazulite.transfer.table_client import Mode
 from lazulite.ui.backend import BackendError, ServiceClient
 from lazulite.ui.calls import Context, PageCall, PageError, Redirect, link
+from lazulite.ui.files import new_file, received
 from lazulite.ui.tables.changes import (
     Change,
     Changes,
@@ -33,6 +38,7 @@ from lazulite.ui.tables.filters import (
 )
 from lazulite.ui.tables.grid import chosen, columns_of, rows_of
 from lazulite.ui.tables.reader import Search, find
+from lazulite.ui.tables.transfers import export_rows, import_rows
 from lazulite.ui.tables.values import TYPE_NAMES, ValueFormatError, value_of
 
 LIST = "/{account}/tables"
@@ -109,6 +115,7 @@ async def show_table(call: PageCall) -> Context:
         "types": list(TYPE_NAMES),
         "limit": limit,
         "sizes": SIZES,
+        "formats": list(FORMATS),
         "indexes": await _indexes(call, search.table),
     }
 
@@ -207,6 +214,37 @@ async def copy_rows(call: PageCall) -> Redirect:
     job = call.jobs.start(f"Copy {search.table} to {name}", work, account=call.account)
     job.result = link(TABLE, account=account, table=name)
     return Redirect.to_job(job)
+
+
+async def export_found(call: PageCall) -> Redirect:
+    """Start a job that writes the found rows to a file, which its page offers."""
+    search, format_name = _search(call), call.form.get("format", "csv")
+    if format_name not in FORMATS:
+        raise PageError(400, f"there is no format {format_name[:40]!r}")
+    if search.local.is_set:
+        raise PageError(400, "a condition that is tested here has no part in an export: take it out of the search")
+    columns = [name for name in call.query.get("columns", "").split(",") if name]
+    select = columns if call.form.get("columns") == "shown" and columns else None
+    file, options = new_file(), WriteOptions(select, guard=call.form.get("guard") == "yes")
+    work = export_rows(call.service("table"), search, file, format_name, options)
+    job = call.jobs.start(f"Export {search.table}", work, account=call.account)
+    ending = "csv" if format_name == "plain-csv" else format_name
+    job.file, job.file_name = file, f"{search.table.lstrip('$')}.{ending}"
+    return Redirect.to_job(job)
+
+
+async def import_file(call: PageCall) -> Response:
+    """Start a job that stores the rows of a file, the body of the request; return where its page is."""
+    table, query = _checked(call.parameters["table"]), call.query
+    format_name, mode, row_keys = query.get("format", "csv"), query.get("mode", "insert"), query.get("row-keys", "")
+    if format_name not in FORMATS or mode not in list(Mode) or row_keys not in ("", "number", "uuid"):
+        raise PageError(400, "there is no such format, mode or kind of RowKeys")
+    file = await received(call.request)
+    work = import_rows(call.service("table"), table, file, format_name, Mode(mode), RowKeys(row_keys))
+    job = call.jobs.start(f"Import into {table}", work, account=call.account)
+    job.result = link(TABLE, account=call.account, table=table)
+    body = json.dumps({"location": Redirect.to_job(job).where}).encode()
+    return Response(200, [("Content-Type", "application/json")], body)
 
 
 async def empty(call: PageCall) -> Redirect:
