@@ -77,7 +77,7 @@ def test_a_refusal_fails_and_names_its_limit(word: str, rate: float, limit: Limi
     outcome, found, sentence = judged(step(50, load=Load(64, 50)), step(rate, {word: 1}))
     assert (outcome, found) == (Outcome.FAIL, limit)
     assert limit.value in sentence
-    assert "nothing was at 50 requests/s" in sentence
+    assert "nothing was throttled at 50 requests/s" in sentence
 
 
 def test_a_saturated_client_gives_no_verdict() -> None:

@@ -107,7 +107,7 @@ def _refused(steps: Sequence[Step], plan: Plan, targets: Targets) -> Verdict | N
     if word in ("ServerBusy", "OperationTimedOut", "429") and rate >= NEAR_TARGET_SHARE * target:
         limit = Limit.PARTITION
     good = steps[: steps.index(step)]
-    before = f"; nothing was at {good[-1].load.name}" if good else ""
+    before = f"; nothing was throttled at {good[-1].load.name}" if good else ""
     sentence = (
         f"the limit is {limit.value}, which throttled {step.refused_share:.2%} of the requests ({word}) "
         f"at {step.load.name}, {rate:,.0f} {_units(plan)} per second on one partition{before}"
