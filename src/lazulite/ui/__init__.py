@@ -6,6 +6,7 @@ How to add a page:
    numbers, lists, named tuples and dataclasses. It is both what the template shows and the page's twin at `.json`.
    Keys of accounts never get into it. Reads go through `call.service("table").send("GET", "Tables")`: signed
    requests, whose rejections (`BackendError`) become error pages. `call.command` sends commands of the control channel.
+   A function that returns a `Response` is a download, which has no template and no twin.
 2. Write a template in `ui/templates` that extends `base.html`: blocks `actions` (of the title line) and `content`.
    `link(path, **parameters)` makes URLs; parameters that the path does not name become the query. The macros of
    `macros.html` are forms (`form`, `field`), `pager` and `empty`. Nothing is inline: no script, no `style=`.

@@ -198,7 +198,9 @@ class Backend:
         text = CANONICALIZE[service]("SharedKey", request, account, target, parameters.get("comp"))
         signature = found.signers[0].sign(text.encode("latin-1")).decode()
         sent["authorization"] = f"SharedKey {account}:{signature}"
-        lines = [f"{method} {target}{'?' if query else ''}{query} HTTP/1.1", *(f"{k}: {v}" for k, v in sent.items())]
+        spelt = {name.lower(): name for name in headers}  # Names of metadata keep their case.
+        fields = (f"{spelt.get(name, name)}: {value}" for name, value in sent.items())
+        lines = [f"{method} {target}{'?' if query else ''}{query} HTTP/1.1", *fields]
         if any(mark in line for line in lines for mark in "\r\n\0"):
             raise BackendError(400, "", "a header field cannot have line breaks")
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -126,7 +126,7 @@ class Again(NamedTuple):
     status: int
 
 
-Page: TypeAlias = Callable[[PageCall], Awaitable[Context]]
+Page: TypeAlias = Callable[[PageCall], Awaitable["Context | Response"]]
 Act: TypeAlias = Callable[[PageCall], Awaitable["Redirect | Response | Again"]]
 
 

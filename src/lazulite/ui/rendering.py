@@ -119,11 +119,17 @@ def heat_picture(rows: Sequence[Sequence[float]], most: float) -> str:
     return f"data:image/png;base64,{b64encode(encoded(coloured(rows, most))).decode()}"
 
 
+def selection(row: object) -> str:
+    """Return the value of a checkbox for a row that has a name: what it was when it was shown."""
+    return json.dumps([getattr(row, "name", ""), getattr(row, "etag", "")])
+
+
 FILTERS: Mapping[str, Callable[..., str]] = {
     "size": size,
     "count": count,
     "duration": duration,
     "moment": moment,
+    "selection": selection,
     "shown": shown,
     "heat_picture": heat_picture,
 }

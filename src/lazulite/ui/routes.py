@@ -1,7 +1,7 @@
 """The pages of the explorer: one row each, in the order of the rail."""
 
 from lazulite.ui.calls import Action, Route
-from lazulite.ui.pages import entity_pages, queue_pages, table_pages
+from lazulite.ui.pages import blob_pages, container_pages, entity_pages, queue_pages, table_pages
 from lazulite.ui.pages.account_pages import (
     add_account,
     empty_account,
@@ -98,6 +98,64 @@ ROUTES = (
             "delete-messages": Action(queue_pages.delete_messages),
         },
     ),
+    Route(
+        path=container_pages.LIST,
+        title="Containers of {account}",
+        show=container_pages.list_containers,
+        template="containers.html",
+        navigation="Blobs",
+        actions={
+            "create": Action(container_pages.create_container),
+            "delete": Action(container_pages.delete_containers),
+        },
+    ),
+    Route(
+        path=container_pages.BLOBS,
+        title="{container}",
+        show=container_pages.show_blobs,
+        template="container.html",
+        actions={
+            "count": Action(container_pages.count, changes=False),
+            "delete-blobs": Action(container_pages.delete_selected),
+            "empty": Action(container_pages.empty),
+            "block": Action(container_pages.put_block, reads_body=True),
+            "commit": Action(container_pages.commit),
+        },
+    ),
+    Route(
+        path=container_pages.SETTINGS,
+        title="Settings of {container}",
+        show=container_pages.show_settings,
+        template="container_settings.html",
+        actions={
+            "metadata": Action(container_pages.save_container_metadata),
+            "access": Action(container_pages.set_access),
+            "break-lease": Action(container_pages.break_container_lease),
+            "share": Action(container_pages.share_container),
+            "delete": Action(container_pages.delete_container),
+        },
+    ),
+    Route(path=container_pages.ARCHIVE, title="", show=container_pages.download_archive, template=""),
+    Route(
+        path=blob_pages.BLOB,
+        title="Blob of {container}",
+        show=blob_pages.show_blob,
+        template="blob.html",
+        actions={
+            "properties": Action(blob_pages.save_properties),
+            "metadata": Action(blob_pages.save_metadata),
+            "tags": Action(blob_pages.save_tags),
+            "snapshot": Action(blob_pages.create_snapshot),
+            "promote": Action(blob_pages.promote),
+            "undelete": Action(blob_pages.undelete),
+            "break-lease": Action(blob_pages.break_lease),
+            "tier": Action(blob_pages.set_tier),
+            "share": Action(blob_pages.share),
+            "delete": Action(blob_pages.delete),
+            "delete-past": Action(blob_pages.delete_past),
+        },
+    ),
+    Route(path=blob_pages.CONTENT, title="", show=blob_pages.download, template=""),
     Route(path="/{account}/heat", title="Heat map", show=show_heat, template="heat.html", navigation="Heat"),
     Route(
         path="/{account}/partitions",

@@ -126,6 +126,8 @@ class Explorer:
 
     async def _show(self, call: PageCall, route: Route, is_json: bool) -> Response:
         context = await route.show(call)
+        if isinstance(context, Response):
+            return _with_headers(context)
         if is_json:
             return _response(200, "application/json; charset=utf-8", as_json(context))
         return await self._page(call, route, context, 200)
