@@ -1,7 +1,7 @@
 """Contents that are streamed to the browser: one blob, and a zip archive of many.
 
 Invariant: the length is known before the first byte. Entries of an archive are stored as they are, under the ETags of
-the list; one that changes meanwhile breaks the download off, so that nobody takes a part for the whole.
+the list; one that changes meanwhile breaks the download off, so that no part is taken for the whole.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -20,6 +20,8 @@ BYTES_MAX = 2_000_000_000
 _ENTRY_BYTES, _END_BYTES = 30 + 16 + 46, 22
 """An entry has a head, a descriptor behind the content and a place in the directory, and its name twice."""
 _FIRST_YEAR = 1980
+SANDBOX = ("Content-Security-Policy", "default-src 'none'; sandbox")
+"""The field of a stored content, whatever it is."""
 
 
 class StreamedBlob:
@@ -134,7 +136,7 @@ def attachment(name: str) -> list[tuple[str, str]]:
     return [
         ("Content-Type", "application/octet-stream"),
         ("Content-Disposition", f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file, safe='')}"),
-        ("Content-Security-Policy", "default-src 'none'; sandbox"),
+        SANDBOX,
     ]
 
 

@@ -24,6 +24,7 @@ _GROUP_BYTES_MAX = 64 * 1024 * 1024
 _INDENTED_CHARACTERS_MAX = 1024 * 1024
 _HEX_BYTES = 256
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_COLON = ":"
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -174,7 +175,7 @@ def _indented(text: str) -> str | None:
         depth -= token in ("]", "}")
         breaks = before in ("[", "{", ",") and not (before in ("[", "{") and token in ("]", "}"))
         part = f"\n{'  ' * depth}{token}" if breaks or (token in ("]", "}") and before not in ("[", "{")) else token
-        part = f"{part} " if token == ":" else part
+        part = f"{part} " if token == _COLON else part
         depth += token in ("[", "{")
         parts.append(part)
         size += len(part)

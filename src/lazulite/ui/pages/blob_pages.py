@@ -7,7 +7,7 @@ from urllib.parse import quote
 from lazulite.protocol.message import Response
 from lazulite.resources.policies import metadata_headers
 from lazulite.ui.backend import BackendError, ServiceClient
-from lazulite.ui.blobs.archive import attachment, open_blob
+from lazulite.ui.blobs.archive import SANDBOX, attachment, open_blob
 from lazulite.ui.blobs.changes import DELETE_SNAPSHOTS
 from lazulite.ui.blobs.listing import BlobRow, History, address_of, history_of
 from lazulite.ui.blobs.preview import (
@@ -156,9 +156,7 @@ async def download(call: PageCall) -> Response:
     media_type = image_type(data)
     if not media_type:
         raise PageError(415, "the content is no image of a kind that is shown")
-    return Response(
-        200, [("Content-Type", media_type), ("Content-Security-Policy", "default-src 'none'; sandbox")], data
-    )
+    return Response(200, [("Content-Type", media_type), SANDBOX], data)
 
 
 async def save_properties(call: PageCall) -> Redirect | Again:

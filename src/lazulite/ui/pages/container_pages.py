@@ -25,7 +25,7 @@ BLOCK_BYTES = 4 * MIB
 """What the script sends at a time."""
 BLOCKS_MAX = 50_000
 ACCESS = {"": "nobody without a key or a SAS", "blob": "everybody, blobs only", "container": "everybody, lists too"}
-"""Public access -> who may read."""
+"""Public access -> its readers."""
 _ACCESS = "x-ms-blob-public-access"
 _UPLOAD = re.compile("[0-9a-f]{16}")
 
