@@ -4,6 +4,8 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 
@@ -192,6 +194,41 @@ def test_reading_goes_on_at_a_position_of_the_same_input_only(name: str) -> None
     changed = data.replace(b'"3"', b'"7"').replace(b",3,", b",7,") if name != "parquet" else data + b"PAR1"
     with pytest.raises((ChangedInputError, InputError)):
         FORMATS[name].read(io.BytesIO(changed), ReadOptions()).resume(position, 4)
+
+
+def test_parquet_of_other_programs_is_read() -> None:
+    columns = {
+        "PartitionKey": pa.array([1, 2], pa.int64()),
+        "RowKey": pa.array(["a", "b"]).dictionary_encode(),
+        "Small": pa.array([1, None], pa.int8()),
+        "Large": pa.array([1, 2], pa.uint32()),
+        "Float": pa.array([0.5, float("nan")], pa.float32()),
+        "When": pa.array([0, 1], pa.timestamp("ms")),
+        "Day": pa.array([0, 1], pa.date32()),
+        "Nothing": pa.nulls(2),
+    }
+    output = io.BytesIO()
+    pq.write_table(pa.table(columns), output)
+    first, second = entities(read("parquet", output.getvalue()))
+    assert comparable([first]) == comparable(
+        [
+            {
+                "PartitionKey": "1", "RowKey": "a", "Small": 1, "Float": 0.5,
+                "Large@odata.type": "Edm.Int64", "Large": "1",
+                "When@odata.type": "Edm.DateTime", "When": "1970-01-01T00:00:00Z",
+                "Day@odata.type": "Edm.DateTime", "Day": "1970-01-01T00:00:00Z",
+            }
+        ]
+    )
+    assert (second["When"], second["Float@odata.type"], "Small" in second) == (
+        "1970-01-01T00:00:00.001Z",
+        "Edm.Double",
+        False,
+    )
+    output = io.BytesIO()
+    pq.write_table(pa.table({"List": [[1]]}), output)
+    with pytest.raises(InputError, match="the column List has the type list"):
+        read("parquet", output.getvalue())
 
 
 def test_what_is_no_file_of_rows_is_told() -> None:

@@ -6,24 +6,25 @@ DateTimes are nanoseconds, or texts if one is outside of the years 1678 to 2261,
 
 import hashlib
 import io
-import json
+import marshal
+import math
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from itertools import islice
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
-from lazulite.table.model.edm import Json, format_datetime, parse_datetime
+from lazulite.table.model.edm import Json, format_datetime
 from lazulite.transfer.csv_files import TYPE_SUFFIX
 from lazulite.transfer.inputs import ChangedInputError, InputError, Position, Row
-from lazulite.transfer.json_lines import JsonLinesWriter
 from lazulite.transfer.values import (
+    ANNOTATION,
     KEYS,
     NULL,
+    READERS,
     STRING,
     TIMESTAMP,
     Entity,
@@ -43,36 +44,32 @@ _GROUP_BYTES = 64 << 20
 _READ_ROWS = 2_000
 _FOOTER_BYTES = 64 << 10
 _TICKS_OF_UNIT = {"s": 10_000_000, "ms": 10_000, "us": 10}
-_NANOSECONDS_MAX = (1 << 63) - 1
+_FIRST_YEAR, _LAST_YEAR = "1678", "2261"
+_FORMS_MAX = 512
 _EDM = b"edm"
 _LATE = "late DateTime"
 """In place of DateTime, for values that nanoseconds do not reach."""
-
-
-def _nanoseconds(value: Json) -> int:
-    return (parse_datetime(str(value)) - UNIX_EPOCH_TICKS) * 100
 
 
 class _Kind(NamedTuple):
     """How a column of one type is written."""
 
     arrow: pa.DataType
-    convert: Callable[[Json], object]
-
-
-def _same(value: Json) -> object:
-    return value
+    convert: Callable[[Json], object] | None = None
+    """None: the value is that of JSON."""
+    texts: bool = False
+    """The values are texts that Arrow reads."""
 
 
 _KINDS: Mapping[str, _Kind] = {
-    STRING: _Kind(pa.string(), _same),
-    "Boolean": _Kind(pa.bool_(), _same),
-    "Int32": _Kind(pa.int32(), _same),
-    "Int64": _Kind(pa.int64(), lambda value: int(str(value))),
+    STRING: _Kind(pa.string()),
+    "Boolean": _Kind(pa.bool_()),
+    "Int32": _Kind(pa.int32()),
+    "Int64": _Kind(pa.int64(), texts=True),
     "Double": _Kind(pa.float64(), lambda value: float(str(value))),
-    "DateTime": _Kind(pa.timestamp("ns", "UTC"), _nanoseconds),
-    _LATE: _Kind(pa.string(), _same),
-    "Guid": _Kind(pa.string(), _same),
+    "DateTime": _Kind(pa.timestamp("ns", "UTC"), texts=True),
+    _LATE: _Kind(pa.string()),
+    "Guid": _Kind(pa.string()),
     "Binary": _Kind(pa.binary(), lambda value: b64decode(str(value))),
 }
 
@@ -83,28 +80,48 @@ class ParquetWriter:
     def __init__(self, output: IO[bytes]) -> None:
         self._output = output
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - `finish` closes it
-        self._lines = JsonLinesWriter(self._spool)
         self._types: dict[str, set[str]] = {name: {STRING} for name in KEYS}
+        self._forms: dict[tuple[object, ...], Sequence[str]] = {}
+        """By names, types of Python and annotations of entities: the names of their DateTimes."""
         self.size_bytes = 0
 
     def write(self, entities: Sequence[Entity]) -> None:
         """Write entities."""
         for entity in entities:
-            for name in property_names(entity):
-                found = "DateTime" if name == TIMESTAMP else type_of(entity, name)
-                if found == "DateTime" and abs(_nanoseconds(entity[name])) > _NANOSECONDS_MAX:
-                    found = _LATE
-                self._types.setdefault(name, set()).add(found)
-        self._lines.write(entities)
-        self.size_bytes = self._lines.size_bytes
+            form = (
+                *entity,
+                *map(type, entity.values()),
+                *[value for name, value in entity.items() if name.endswith(ANNOTATION)],
+            )
+            instants = self._forms.get(form)
+            if instants is None:
+                instants = self._note(entity)
+                if len(self._forms) < _FORMS_MAX:
+                    self._forms[form] = instants
+            for name in instants:
+                if not _FIRST_YEAR <= str(entity[name])[:4] <= _LAST_YEAR:
+                    self._types[name].add(_LATE)
+        marshal.dump(list(entities), self._spool)
+        self.size_bytes = self._spool.tell()
+
+    def _note(self, entity: Entity) -> Sequence[str]:
+        """Note the types of an entity, and return the names of its DateTimes."""
+        instants = []
+        for name in property_names(entity):
+            found = "DateTime" if name == TIMESTAMP else type_of(entity, name)
+            self._types.setdefault(name, set()).add(found)
+            if found == "DateTime":
+                instants.append(name)
+        return instants
 
     def finish(self) -> None:
         """Write the file."""
         columns = {name: _only_type(found) for name, found in self._types.items()}
         schema = pa.schema([field for name, own in columns.items() for field in _fields(name, own)])
+        end = self._spool.tell()
         self._spool.seek(0)
         with self._spool as spool, pq.ParquetWriter(self._output, schema, compression="zstd") as writer:
-            while entities := _group(spool):
+            while entities := _group(spool, end):
                 try:
                     arrays = [array for name, own in columns.items() for array in _arrays(entities, name, own)]
                 except UnicodeEncodeError:
@@ -120,15 +137,12 @@ def _only_type(found: Set[str]) -> str | None:
     return next(iter(found)) if len(found) == 1 and NULL not in found else None
 
 
-def _group(spool: IO[bytes]) -> list[Entity]:
-    """Return the entities of the next group of rows."""
+def _group(spool: IO[bytes], end: int) -> list[Entity]:
+    """Return the entities of the next group of rows, which are whole pages."""
     entities: list[Entity] = []
-    left = _GROUP_BYTES
-    for line in islice(spool, _GROUP_ROWS):
-        entities.append(json.loads(line))
-        left -= len(line)
-        if left <= 0:
-            break
+    start = spool.tell()
+    while len(entities) < _GROUP_ROWS and spool.tell() < min(end, start + _GROUP_BYTES):
+        entities += marshal.load(spool)  # noqa: S302 - this process wrote the file
     return entities
 
 
@@ -142,23 +156,35 @@ def _fields(name: str, own: str | None) -> list[_Field]:
 
 def _arrays(entities: Sequence[Entity], name: str, own: str | None) -> list[_Array]:
     if own is not None:
-        convert, arrow = _KINDS[own].convert, _KINDS[own].arrow
-        values = [convert(entity[name]) if name in entity else None for entity in entities]
-        return [pa.array(values, pa.int64()).cast(arrow) if own == "DateTime" else pa.array(values, arrow)]
+        arrow, convert, texts_only = _KINDS[own]
+        values: list[object] = [entity.get(name) for entity in entities]
+        if convert is not None:
+            values = [None if value is None else convert(value) for value in values]  # type: ignore[arg-type]
+        return [pa.array(values, pa.string()).cast(arrow) if texts_only else pa.array(values, arrow)]
     texts = [text_of(entity[name]) if name in entity else None for entity in entities]
     types = [type_of(entity, name) if name in entity else None for entity in entities]
     return [pa.array(texts, pa.string()), pa.array(types, pa.string())]
 
 
 class _Column(NamedTuple):
-    """A column to read: its index, its type, and how its array becomes texts."""
+    """A column to read: its index, its type, and how its array becomes members."""
 
     name: str
     at: int
     type_at: int
     """The index of the column that has the types; -1: there is none."""
     type_name: str
-    texts: Callable[[_Array], list[str | None]]
+    members: Callable[[_Array], list[Json]]
+    """Returns members of JSON."""
+
+
+_Planned: TypeAlias = tuple[str, str, str | None, bool, list[Json], list[str | None] | None]
+"""Of a column: its name, the name and value of the annotation, whether only texts have it, and the values and types."""
+
+
+def _annotation(type_name: str) -> tuple[str | None, bool]:
+    reader = READERS[type_name]
+    return reader.annotation, reader.of_texts_only
 
 
 class ParquetReader:
@@ -205,23 +231,30 @@ class ParquetReader:
         groups = list(range(first, metadata.num_row_groups))
         for batch in self._file.iter_batches(_READ_ROWS, row_groups=groups) if groups else ():
             arrays = [batch.column(at) for at in range(batch.num_columns)]
-            values = [column.texts(arrays[column.at]) for column in self._columns]
+            values = [column.members(arrays[column.at]) for column in self._columns]
             types = [None if column.type_at < 0 else arrays[column.type_at].to_pylist() for column in self._columns]
+            plan = [
+                (column.name, column.name + ANNOTATION, *_annotation(column.type_name), each, own)
+                for column, each, own in zip(self._columns, values, types, strict=True)
+            ]
             for at in range(min(skipped, batch.num_rows), batch.num_rows):
                 self._row += 1
-                yield self._read(at, values, types)
+                yield self._read(at, plan)
             skipped = max(skipped - batch.num_rows, 0)
 
-    def _read(self, at: int, values: Sequence[list[str | None]], types: Sequence[list[str | None] | None]) -> Row:
+    def _read(self, at: int, plan: Sequence[_Planned]) -> Row:
         entity: Entity = {}
         try:
-            for column, texts, own in zip(self._columns, values, types, strict=True):
-                text, kind = texts[at], column.type_name
-                if text is None:
+            for name, annotated, annotation, of_texts_only, values, own in plan:
+                value = values[at]
+                if value is None:
                     continue
-                if own is not None:
-                    kind = type_named(own[at] or STRING)
-                set_text(entity, column.name, kind, text)
+                if own is not None and own[at]:
+                    set_text(entity, name, type_named(own[at] or STRING), text_of(value))
+                    continue
+                if annotation is not None and not (of_texts_only and type(value) is not str):
+                    entity[annotated] = annotation
+                entity[name] = value
         except RowError as error:
             return Row(self._row, None, str(error))
         return Row(self._row, entity)
@@ -237,27 +270,31 @@ class ParquetReader:
         self._row = row
 
 
-def _texts(array: _Array) -> list[str | None]:
+def _same(array: _Array) -> list[Json]:
     return array.to_pylist()
 
 
-def _scalars(array: _Array) -> list[str | None]:
-    return [None if value is None else text_of(value) for value in array.to_pylist()]
+def _spelled(members: Callable[[_Array], list[Json]]) -> Callable[[_Array], list[Json]]:
+    return lambda array: [None if value is None else text_of(value) for value in members(array)]
 
 
-def _doubles(array: _Array) -> list[str | None]:
-    return [None if value is None else _NOT_FINITE.get(repr(value), repr(value)) for value in array.to_pylist()]
+def _digits(array: _Array) -> list[Json]:
+    return [None if value is None else str(value) for value in array.to_pylist()]
+
+
+def _doubles(array: _Array) -> list[Json]:
+    return [value if value is None or math.isfinite(value) else _NOT_FINITE[repr(value)] for value in array.to_pylist()]
 
 
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def _binaries(array: _Array) -> list[str | None]:
+def _binaries(array: _Array) -> list[Json]:
     return [None if value is None else b64encode(value).decode() for value in array.to_pylist()]
 
 
-def _instants(unit: str) -> Callable[[_Array], list[str | None]]:
-    def texts(array: _Array) -> list[str | None]:
+def _instants(unit: str) -> Callable[[_Array], list[Json]]:
+    def texts(array: _Array) -> list[Json]:
         numbers = array.cast(pa.int64()).to_pylist()
         if unit == "ns":
             ticks = [None if number is None else number // 100 for number in numbers]
@@ -268,7 +305,7 @@ def _instants(unit: str) -> Callable[[_Array], list[str | None]]:
     return texts
 
 
-def _dates(array: _Array) -> list[str | None]:
+def _dates(array: _Array) -> list[Json]:
     return [None if value is None else f"{value.isoformat()}T00:00:00Z" for value in array.to_pylist()]
 
 
@@ -282,26 +319,29 @@ def _column(field: _Field, at: int, type_at: int) -> _Column:
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     own = (field.metadata or {}).get(_EDM, b"").decode("ascii", "replace")
-    for tells, type_name, texts in _READABLE:
+    for tells, type_name, members in _READABLE:
         if tells(arrow):
             if pa.types.is_timestamp(arrow):
-                texts = _instants(arrow.unit)  # noqa: PLW2901 - the one of this unit
-            return _Column(field.name, at, type_at, own if own in _KINDS else type_name, texts)
+                members = _instants(arrow.unit)  # noqa: PLW2901 - the one of this unit
+            if field.name in KEYS:  # They are texts, whatever the column has.
+                return _Column(field.name, at, -1, STRING, _spelled(members))
+            return _Column(field.name, at, type_at, own if own in _KINDS else type_name, members)
     raise InputError(f"the column {field.name} has the type {field.type}, which no property has")
 
 
-_READABLE: Sequence[tuple[Callable[[pa.DataType], bool], str, Callable[[_Array], list[str | None]]]] = (
-    (pa.types.is_string, STRING, _texts),
-    (pa.types.is_large_string, STRING, _texts),
-    (pa.types.is_boolean, "Boolean", _scalars),
-    (lambda arrow: pa.types.is_integer(arrow) and arrow.bit_width < 32, "Int32", _scalars),
-    (pa.types.is_int32, "Int32", _scalars),
-    (pa.types.is_integer, "Int64", _scalars),
+_READABLE: Sequence[tuple[Callable[[pa.DataType], bool], str, Callable[[_Array], list[Json]]]] = (
+    (pa.types.is_string, STRING, _same),
+    (pa.types.is_null, STRING, _same),
+    (pa.types.is_large_string, STRING, _same),
+    (pa.types.is_boolean, "Boolean", _same),
+    (lambda arrow: pa.types.is_integer(arrow) and arrow.bit_width < 32, "Int32", _same),
+    (pa.types.is_int32, "Int32", _same),
+    (pa.types.is_integer, "Int64", _digits),
     (pa.types.is_floating, "Double", _doubles),
-    (pa.types.is_timestamp, "DateTime", _texts),
+    (pa.types.is_timestamp, "DateTime", _same),
     (pa.types.is_date, "DateTime", _dates),
     (pa.types.is_binary, "Binary", _binaries),
     (pa.types.is_large_binary, "Binary", _binaries),
     (pa.types.is_fixed_size_binary, "Binary", _binaries),
 )
-"""What tells a type of Arrow, the type of the service, and how its arrays become texts."""
+"""What tells a type of Arrow, the type of the service, and how its arrays become members."""
