@@ -213,10 +213,16 @@ def test_parquet_of_other_programs_is_read() -> None:
     assert comparable([first]) == comparable(
         [
             {
-                "PartitionKey": "1", "RowKey": "a", "Small": 1, "Float": 0.5,
-                "Large@odata.type": "Edm.Int64", "Large": "1",
-                "When@odata.type": "Edm.DateTime", "When": "1970-01-01T00:00:00Z",
-                "Day@odata.type": "Edm.DateTime", "Day": "1970-01-01T00:00:00Z",
+                "PartitionKey": "1",
+                "RowKey": "a",
+                "Small": 1,
+                "Float": 0.5,
+                "Large@odata.type": "Edm.Int64",
+                "Large": "1",
+                "When@odata.type": "Edm.DateTime",
+                "When": "1970-01-01T00:00:00Z",
+                "Day@odata.type": "Edm.DateTime",
+                "Day": "1970-01-01T00:00:00Z",
             }
         ]
     )

@@ -12,7 +12,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import IO, Final, NamedTuple
 
@@ -50,15 +50,40 @@ class _Segment(NamedTuple):
     width: int
 
 
+def _line(row: Sequence[str]) -> str:
+    """Return a row as a line. The writer of `csv` looks at each character; most rows need none of its quotes."""
+    line = ",".join(row)
+    if line.count(",") == len(row) - 1 and '"' not in line and "\r" not in line and "\n" not in line:
+        return f"{line}\r\n"
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(row)
+    return text.getvalue()
+
+
+def _records(lines: Iterator[str]) -> Iterator[list[str] | str]:
+    """Yield the cells of each record; a text in place of them says what is wrong. Only quotes need the reader of `csv`.
+
+    A quoted cell may go on in the next lines, which the reader takes.
+    """
+    for line in lines:
+        if '"' not in line:
+            yield line.rstrip("\r\n").split(",") if line.strip() else []
+            continue
+        try:
+            yield next(csv.reader(chain((line,), lines), strict=True))
+        except csv.Error as error:
+            yield f"the row is no CSV: {error}"
+
+
 class _Layout(NamedTuple):
     """How entities become rows that have the same members with values of the same types of Python."""
 
-    pick: Callable[[Sequence[object]], Sequence[object]]
+    pick: Callable[[Sequence[str]], Sequence[str]]
     """Returns the cells, given the values and the constants."""
     constants: Sequence[str]
     """An empty cell, and types of members without annotations."""
     spelled: Sequence[int]
-    """The values that are written as a text of their own."""
+    """The values that are no texts."""
     texts: Sequence[int]
     """The values that are texts without an annotation."""
     annotations: Sequence[int]
@@ -114,7 +139,7 @@ class CsvWriter:
             self._segments.append(_Segment(len(rows), width))
         self._write_rows(rows, self._spool or self._output)
 
-    def _row(self, entity: Entity) -> Sequence[object]:
+    def _row(self, entity: Entity) -> Sequence[str]:
         """Return the cells of an entity. What is the same for all of its form is done once."""
         names, values = tuple(entity), list(entity.values())
         form = names, tuple(map(type, values))
@@ -131,7 +156,7 @@ class CsvWriter:
                     values[at] = f"'{values[at]}"
         for at in layout.annotations:
             values[at] = values[at][4:]  # type: ignore[index]  # the type, behind `Edm.`
-        return layout.pick([*values, *layout.constants])
+        return layout.pick([*values, *layout.constants])  # type: ignore[list-item]  # they are texts by now
 
     def _layout(self, names: Sequence[str], values: Sequence[Json]) -> "_Layout":
         """Return where the cells of a form are, among its values and the constants behind them."""
@@ -153,7 +178,7 @@ class CsvWriter:
         return _Layout(
             itemgetter(*cells),
             constants,
-            [at for at, value in enumerate(values) if value is None or isinstance(value, bool)],
+            [at for at, value in enumerate(values) if type(value) is not str],
             texts,
             [at for at, place in enumerate(places) if place >= 0 and "@" in names[at]],
         )
@@ -177,10 +202,8 @@ class CsvWriter:
     def _write_header(self) -> None:
         self._write_rows([self._header], self._output)
 
-    def _write_rows(self, rows: Sequence[Sequence[object]], output: IO[bytes]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\r\n").writerows(rows)
-        part = text.getvalue().encode("utf-8", "surrogatepass")
+    def _write_rows(self, rows: Sequence[Sequence[str]], output: IO[bytes]) -> None:
+        part = "".join([_line(row) for row in rows]).encode("utf-8", "surrogatepass")
         output.write(part)
         self.size_bytes += len(part)
 
@@ -262,10 +285,10 @@ class CsvReader:
 
     def __init__(self, lines: InputLines, options: CsvOptions | None = None) -> None:
         self._lines, self._options = lines, options or CsvOptions()
-        self._records = csv.reader(lines, strict=True)
+        self._records = _records(lines)
         self._row = 0
         header = next(self._records, None)
-        if not header:
+        if not isinstance(header, list) or not header:
             raise InputError("the file is empty; its first line names the columns")
         self._names = header
         self._is_typed = any(name.endswith(TYPE_SUFFIX) for name in header)
@@ -335,17 +358,8 @@ class CsvReader:
         )
 
     def _numbered(self) -> Iterator[list[str] | str]:
-        """Yield records; a text in place of one says what is wrong with it."""
-        while True:
-            try:
-                record = next(self._records)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield f"the row is no CSV: {error}"
-                continue
-            if record:
-                yield record
+        """Yield the records that are not empty."""
+        return (record for record in self._records if record)
 
     def rows(self) -> Iterator[Row]:
         """See `RowReader`."""
@@ -420,5 +434,5 @@ class CsvReader:
         """See `RowReader`."""
         self._lines.resume(position)
         self._waiting.clear()
-        self._records = csv.reader(self._lines, strict=True)
+        self._records = _records(self._lines)
         self._row = row
