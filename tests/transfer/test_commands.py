@@ -148,8 +148,10 @@ def test_empty_pages_with_a_token_are_no_end() -> None:
 async def answers_of(client: Callable[[HttpClient], object], *answers: bytes | None) -> object:
     """Return what a client of a server gets that gives these answers, one for each request; None: it closes."""
     left = list(answers)
+    serving: list[asyncio.Task[None] | None] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.append(asyncio.current_task())
         while left:
             try:
                 await reader.readuntil(b"\r\n\r\n")
@@ -160,11 +162,16 @@ async def answers_of(client: Callable[[HttpClient], object], *answers: bytes | N
                 break
             writer.write(answer)
         writer.close()
+        await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, HttpClient(f"http://127.0.0.1:{port}/a", lambda: "sig=secret") as http:
-        return await client(http)  # type: ignore[misc]
+    async with server:
+        try:
+            async with HttpClient(f"http://127.0.0.1:{port}/a", lambda: "sig=secret") as http:
+                return await client(http)  # type: ignore[misc]
+        finally:
+            await asyncio.gather(*filter(None, serving), return_exceptions=True)
 
 
 async def get(http: HttpClient) -> tuple[int, bytes, bool]:
@@ -189,6 +196,8 @@ def test_answers_are_read_in_both_framings_and_a_busy_server_is_asked_again(monk
     with pytest.raises(TransferError, match=r"no response from http://127\.0\.0\.1:") as caught:
         asyncio.run(answers_of(get, BUSY, BUSY, b"nonsense\r\n\r\n"))
     assert "secret" not in str(caught.value)
+    with pytest.raises(TransferError):
+        asyncio.run(answers_of(get, None, OK + b"a"))  # A server that never answered is not asked again.
     for long in (b"Content-Length: 99999999999", b"Content-Length: -1", b"X: " + b"x" * (64 << 10)):
         with pytest.raises(TransferError):
             asyncio.run(answers_of(get, *[b"HTTP/1.1 200 OK\r\n" + long + b"\r\n\r\n"] * 3))

@@ -78,6 +78,7 @@ class HttpClient:
         self._path = url.path
         self._token = token
         self._idle: list[_Connection] = []
+        self._has_answered = False
 
     @property
     def endpoint(self) -> str:
@@ -104,7 +105,7 @@ class HttpClient:
             body: the body.
 
         Raises:
-            UnavailableError: there was none after the last retry.
+            UnavailableError: there was none after the last retry, or at once.
         """
         problem = ""
         for attempt, pause in enumerate((*RETRY_SECONDS, None)):
@@ -113,7 +114,10 @@ class HttpClient:
                     response = await self._exchange(method, path, query, headers or {}, body)
             except (OSError, EOFError, TimeoutError, ValueError, asyncio.LimitOverrunError) as error:
                 problem = str(error) or "it took too long"
+                if not self._has_answered:  # The address may be wrong.
+                    break
             else:
+                self._has_answered = True
                 if response.status not in (429, 500, 502, 503, 504):
                     return response._replace(was_retried=attempt > 0)
                 problem = f"HTTP status {response.status}"
