@@ -27,6 +27,8 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "/{account}/partitions": {"name": "Orders"},
 }
 """The query of pages that show more with one."""
+ELSEWHERE = ("message.html",)
+"""Templates of pages that need what a server gives out, such as the receipt of a message."""
 _SEED = 39
 
 
@@ -87,7 +89,8 @@ def fill(storage: Storage, rows: int = 60) -> None:
 def pages() -> Mapping[str, str]:
     """Return the template's name without its ending -> path of each page whose parameters are all known."""
     unknown = re.compile(r"\{(?!(?:" + "|".join(VALUES) + r")\})")
-    return {each.template.removesuffix(".html"): path_of(each) for each in ROUTES if not unknown.search(each.path)}
+    known = [each for each in ROUTES if not unknown.search(each.path) and each.template not in ELSEWHERE]
+    return {each.template.removesuffix(".html"): path_of(each) for each in known}
 
 
 def path_of(route: Route) -> str:
