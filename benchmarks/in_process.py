@@ -2,7 +2,8 @@
 
 With `--against`, a process of its own measures each side, this checkout and the other; they take turns. Of the times
 of a case the first decile counts, so that other programs count little; with `--mean`, all of them count, and so work
-that is done now and then. `--meter` meters the traffic of this checkout, not of the other. The store is in memory, so
+that is done now and then. `--meter` meters the traffic of this checkout, and `--record` records its requests, not those
+of the other. The store is in memory, so
 no number has a sync. `whole` is from the bytes of a request to the bytes of its response; all other cases are the
 service alone, from the parsed request on.
 """
@@ -36,7 +37,9 @@ from lazulite.queue.service import QueueService
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
+from lazulite.server.inspector.recorder import RequestRecorder
 from lazulite.server.limits import Limits
+from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.service.definition import ServiceDependencies
 from lazulite.table.service import TableService
 from lazulite.traffic.meter import Meter
@@ -83,9 +86,13 @@ class Side:
 
     Args:
         metered: whether their traffic is metered.
+        recorded: whether requests that are measured whole are recorded.
     """
 
-    def __init__(self, metered: bool = False) -> None:
+    def __init__(self, metered: bool = False, recorded: bool = False) -> None:
+        self.logs: list[ExchangeLog] = []
+        if recorded:
+            RequestRecorder(self.logs, system_clock).start(for_good=True)
         self.engine = RocksEngine.open(None, system_clock)
         self.meter = Meter(time.time) if metered else None
         dependencies = ServiceDependencies(
@@ -103,7 +110,9 @@ class Side:
     def connect(self, case: Case) -> list[Client]:
         """Return the connections of a case, if it is measured whole."""
         budgets, new_id = budgets_of(Limits(), time.monotonic), RequestIds(Random(1)).next
-        state = ServerState(self._services[case.builder.service], Limits(), new_id, time.monotonic, (), budgets=budgets)
+        state = ServerState(
+            self._services[case.builder.service], Limits(), new_id, time.monotonic, self.logs, budgets=budgets
+        )
         return [Client(state) for _ in range(case.workload.connections if case.whole else 0)]
 
     async def send(self, case: Case, raw: Sequence[bytes], clients: Sequence[Client] = ()) -> tuple[float, list[Reply]]:
@@ -161,9 +170,11 @@ def _request(raw: bytes) -> Request:
     return Request(method, path, query, Fields.of(headers), body, id="0" * 36)
 
 
-async def measure(only: str, rounds: int, metered: bool = False, mean: bool = False) -> dict[str, float]:
+async def measure(
+    only: str, rounds: int, metered: bool = False, mean: bool = False, recorded: bool = False
+) -> dict[str, float]:
     """Return microseconds by case; see the flags."""
-    side, cases = Side(metered), {name: case for name, case in CASES.items() if only in name}
+    side, cases = Side(metered, recorded), {name: case for name, case in CASES.items() if only in name}
     for case in {case.builder: case for case in (GET, *cases.values())}.values():
         for request in case.fill():
             await side.send(case, [request])
@@ -207,14 +218,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60, help="of each case in a turn (%(default)s)")
     parser.add_argument("--turns", type=int, default=5, help="of both sides (%(default)s)")
     parser.add_argument("--meter", action="store_true", help="meter the traffic of this checkout, not of the other")
+    parser.add_argument("--record", action="store_true", help="record the requests of this checkout, not of the other")
     parser.add_argument("--mean", action="store_true", help="the mean counts, not the first decile")
     given = parser.parse_args()
     how = given.only, given.rounds
     if given.against is None:
-        print(json.dumps(asyncio.run(measure(*how, given.meter, given.mean))))
+        print(json.dumps(asyncio.run(measure(*how, given.meter, given.mean, given.record))))
     else:
-        mean, meter = ["--mean"] * given.mean, ["--meter"] * given.meter
-        pairs = [(_turn(_ROOT, *how, *mean, *meter), _turn(given.against, *how, *mean)) for _ in range(given.turns)]
+        mean, ours = ["--mean"] * given.mean, ["--meter"] * given.meter + ["--record"] * given.record
+        pairs = [(_turn(_ROOT, *how, *mean, *ours), _turn(given.against, *how, *mean)) for _ in range(given.turns)]
         print("\n".join(table(pairs)))
 
 

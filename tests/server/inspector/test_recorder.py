@@ -4,6 +4,7 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import Mapping
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,10 +14,11 @@ from lazulite.protocol.clock import UNIX_EPOCH_TICKS
 from lazulite.protocol.fault import Effect, Fault
 from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.protocol.secret_headers import SECRET_HEADERS
+from lazulite.protocol.template import Answer, Template
 from lazulite.server.inspector import recorder as module
 from lazulite.server.inspector.recorded import RecordedRequest, RequestFilter, read
 from lazulite.server.inspector.recorder import REQUESTS_MAX, RequestRecorder
-from lazulite.server.observability.exchange import Exchange, ExchangeLog
+from lazulite.server.observability.exchange import Exchange, ExchangeLog, RepeatedExchange
 
 TIMING = 'query;desc="row range";dur=1.500, scanned;desc="3", returned;desc="2"'
 
@@ -196,3 +198,26 @@ def test_kinds_of_credentials(query: str, headers: dict[str, str], kind: str) ->
     recording = Recording()
     recording.recorder.record(exchange(query=query, headers=headers))
     assert recording.found()[0].authorization == kind
+
+
+class StubTemplate:
+    """What the recorder asks of a template before its requests are read."""
+
+    names = ("key", "authorization", "x-ms-date")
+    record = RequestRecord(service="table", account="acct")
+
+
+def test_answers_of_templates_wait_without_growing_and_lose_their_signatures() -> None:
+    recording = Recording()
+    for number in range(REQUESTS_MAX + 5):
+        values = (b"%d" % number, b"SharedKey acct:SECRET", b"date")
+        answer = Answer(200, "", b"")
+        exchange = RepeatedExchange(
+            cast("Template", StubTemplate()), values, answer, (300, 0, 100, 0), str(number), "c", 1.0, float(number)
+        )
+        recording.recorder.repeat(exchange)
+    assert recording.recorder.held_bytes == 0
+    ((*held,),) = recording.recorder.held()
+    assert [each.id for _, each in (held[0], held[-1])] == [str(REQUESTS_MAX + 4), "5"]
+    assert "SECRET" not in str(held)
+    assert recording.recorder.held_bytes == REQUESTS_MAX * (300 + 100 + 1024)

@@ -356,8 +356,9 @@ def send_answer(
     server.scheduler.note_short_request()
     if server.logs:
         sizes = len(data) - body_bytes, body_bytes, len(head), len(body)
-        elapsed_ms = (server.clock() - began_s) * 1000
-        exchange = RepeatedExchange(template, values, answer, sizes, request_id, connection.client, elapsed_ms)
+        ended_s = server.clock()
+        elapsed_ms = (ended_s - began_s) * 1000
+        exchange = RepeatedExchange(template, values, answer, sizes, request_id, connection.client, elapsed_ms, ended_s)
         for log in server.logs:
             log.repeat(exchange)
 

@@ -4,17 +4,20 @@ Invariants:
 - off, it is in no list of logs, and holds nothing;
 - it holds so many requests of each service, and so many bytes in all. The oldest ones make room;
 - it holds no body, and no credentials: of a head, the values of secret headers and signatures are left out when it is
-  recorded. What a template answered is held as its values, as the template has the rest;
-- the request path formats nothing. What costs more is done when the requests are read (`recorded`).
+  recorded. What a template answered is held as its values, as the template has the rest. Its signature is left out
+  within `SWEEP_SECONDS`;
+- the request path formats nothing. What templates answer is only appended to a list, which is swept: so at a high rate
+  most of it is dropped before it costs more. The rest is done when the requests are read (`recorded`).
 """
 
 import asyncio
-from collections import deque
+import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from lazulite.protocol.clock import Clock
+from lazulite.protocol.clock import TICKS_PER_SECOND, Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, RequestRecord
 from lazulite.protocol.secret_headers import CREDENTIAL_HEADERS, SOURCE_HEADER
@@ -32,6 +35,12 @@ BYTES_MAX = 32 * 1024 * 1024
 """What the requests of all processes of a server may take."""
 SECONDS_MAX = 15 * 60.0
 """How long requests are recorded after the last look, unless they always are."""
+SWEEP_SECONDS = 0.25
+"""How long what a template answered stays as it is."""
+_SWEPT_HEAD_BYTES = 2048
+"""The longest head of what is swept."""
+_SHARES = 8
+"""Of what the requests may take, a half in so many shares: each is what the answers of a service that wait may take."""
 _REPEAT_BYTES = 1024
 _REQUEST_BYTES = 3072
 """What one takes beside its texts."""
@@ -105,6 +114,7 @@ class RequestRecorder:
         clock: the time now.
         make_explainers: returns what explains the refusals of each service, by its name.
         bytes_max: what the requests may take.
+        monotonic: the clock of the servers, in seconds.
 
     Attributes:
         is_on: whether requests are recorded.
@@ -119,12 +129,18 @@ class RequestRecorder:
         clock: Clock,
         make_explainers: "Callable[[], Mapping[str, Explainer]]" = dict,
         bytes_max: int = BYTES_MAX,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._logs = logs
         self._clock = clock
         self._make_explainers = make_explainers
         self._explainers: Mapping[str, Explainer] = {}
-        self._bytes_max = bytes_max
+        self._bytes_max = bytes_max // 2
+        self._monotonic = monotonic
+        count = min(REQUESTS_MAX, bytes_max // _SHARES // (_SWEPT_HEAD_BYTES + _REPEAT_BYTES))
+        self._waiting: defaultdict[str, deque[RepeatedExchange]] = defaultdict(lambda: deque(maxlen=count))
+        """By service: what templates answered since the last sweep."""
+        self._sweeper: asyncio.TimerHandle | None = None
         self._rings: dict[str, deque[Held]] = {}
         self._held_bytes = 0
         self._is_kept = False
@@ -140,6 +156,7 @@ class RequestRecorder:
             self.since = self._clock()
             self._explainers = self._make_explainers()
             self._logs.append(self)
+            self._sweep_on()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -153,6 +170,10 @@ class RequestRecorder:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        self._waiting.clear()
         self.is_on = self._is_kept = False
         self._explainers = {}
         self._rings.clear()
@@ -169,8 +190,9 @@ class RequestRecorder:
         Args:
             service: whose requests these are; "": a sequence for each service.
         """
+        self._sweep()
         return [
-            [(name, each) for each in reversed(ring)]
+            [(name, each) for each in sorted(ring, key=_ended_of, reverse=True)]
             for name, ring in self._rings.items()
             if not service or name == service
         ]
@@ -223,13 +245,33 @@ class RequestRecorder:
 
     def repeat(self, exchange: RepeatedExchange) -> None:
         """See `ExchangeLog`."""
+        if exchange.sizes[0] > _SWEPT_HEAD_BYTES:
+            self._hold(exchange.template.record.service, self._without_signature(exchange))
+        else:
+            self._waiting[exchange.template.record.service].append(exchange)
+
+    def _sweep_on(self) -> None:
+        """Sweep now and then, where a loop runs."""
+        self._sweep()
+        with suppress(RuntimeError):
+            self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_on)
+
+    def _sweep(self) -> None:
+        """Hold what templates answered since the last sweep."""
+        for service, waiting in self._waiting.items():
+            for exchange in waiting:
+                self._hold(service, self._without_signature(exchange))
+            waiting.clear()
+
+    def _without_signature(self, exchange: RepeatedExchange) -> HeldAnswer:
         template, values, sizes = exchange.template, exchange.values, exchange.sizes
         if _AUTHORIZATION in template.names:
             at = template.names.index(_AUTHORIZATION)
             values = (*values[:at], values[at].partition(b" ")[0], *values[at + 1 :])
-        held = HeldAnswer(
+        ago = self._monotonic() - exchange.ended_s
+        return HeldAnswer(
             _REPEAT_BYTES + sizes[0] + sizes[2],
-            self._clock(),
+            self._clock() - int(ago * TICKS_PER_SECOND),
             template,
             values,
             exchange.status,
@@ -240,7 +282,6 @@ class RequestRecorder:
             exchange.elapsed_ms,
             exchange.rows,
         )
-        self._hold(template.record.service, held)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
         """Do nothing: the exchange follows."""
@@ -264,3 +305,7 @@ def _scheme_of(header: str | None) -> str:
         return ""
     scheme = header.partition(" ")[0].lower()
     return scheme if scheme in SCHEMES else "other"
+
+
+def _ended_of(held: Held) -> int:
+    return held.ended

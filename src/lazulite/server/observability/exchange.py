@@ -38,12 +38,14 @@ class RepeatedExchange:
         request_id: of the request.
         client: its address.
         elapsed_ms: from its arrival to the response's writing.
+        ended_s: when that was, by the server's clock.
     """
 
     __slots__ = (
         "_exchange",
         "client",
         "elapsed_ms",
+        "ended_s",
         "opening",
         "request_id",
         "rows",
@@ -62,6 +64,7 @@ class RepeatedExchange:
         request_id: str,
         client: str,
         elapsed_ms: float,
+        ended_s: float,
     ) -> None:
         self.template = template
         self.values = values
@@ -70,6 +73,7 @@ class RepeatedExchange:
         self.request_id = request_id
         self.client = client
         self.elapsed_ms = elapsed_ms
+        self.ended_s = ended_s
         self._exchange: Exchange | None = None
 
     @property
