@@ -23,9 +23,9 @@ AT_ONCE = pytest.mark.skipif(on_database(), reason="workers on a database know w
 
 
 def test_history_through_kills_is_linearizable(tmp_path: Path) -> None:
-    report = linearizability(Budget(SECONDS_MAX, 3000), 1, tmp_path, round_operations=1000)
+    report = linearizability(Budget(SECONDS_MAX, 1200), 1, tmp_path, round_operations=600)
     assert report.problems == ()
-    assert int(report.counts["operations"]) >= 3000
+    assert int(report.counts["operations"]) >= 1200
     assert int(report.counts["kills"]) >= 2
 
 
@@ -39,6 +39,7 @@ def test_mutation_is_found(tmp_path: Path, name: str) -> None:
     assert any("no order explains" in problem for problem in report.problems), report
 
 
+@pytest.mark.mutation
 def test_store_in_memory_is_found(tmp_path: Path) -> None:
     def start(location: Path) -> list[ServerProcess]:
         return [ServerProcess.start(location, "--in-memory")]
@@ -49,16 +50,17 @@ def test_store_in_memory_is_found(tmp_path: Path) -> None:
 
 
 def test_history_of_three_processes_is_linearizable(tmp_path: Path) -> None:
-    report = linearizability_on_postgres(Budget(SECONDS_MAX, 2000), 1, tmp_path, round_operations=1000)
+    report = linearizability_on_postgres(Budget(SECONDS_MAX, 800), 1, tmp_path, round_operations=400)
     assert report.problems == ()
-    assert int(report.counts["operations"]) >= 2000
+    assert int(report.counts["operations"]) >= 800
     assert int(report.counts["crashes of the database"]) >= 1
 
 
 def test_history_of_processes_that_commit_for_each_other_is_linearizable(tmp_path: Path) -> None:
-    report = linearizability_on_postgres(Budget(SECONDS_MAX, 2000), 1, tmp_path, FORWARDING, round_operations=1000)
+    two = {seconds: FORWARDING[seconds] for seconds in (0, -3)}
+    report = linearizability_on_postgres(Budget(SECONDS_MAX, 800), 1, tmp_path, two, round_operations=400)
     assert report.problems == ()
-    assert int(report.counts["operations"]) >= 2000
+    assert int(report.counts["operations"]) >= 800
     assert int(report.counts["crashes of the database"]) >= 1
 
 
@@ -66,16 +68,16 @@ def test_history_of_processes_that_commit_for_each_other_is_linearizable(tmp_pat
 def test_mutation_of_three_processes_is_found(tmp_path: Path, name: str) -> None:
     processes = dict.fromkeys(PROCESSES, ("tests.torture.mutations", name))
     report = linearizability_on_postgres(
-        Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, processes, round_operations=1000
+        Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, processes, round_operations=400
     )
     assert any("no order explains" in problem for problem in report.problems), report
 
 
 @AT_ONCE
 def test_history_of_killed_workers_is_linearizable(tmp_path: Path) -> None:
-    report = linearizability_on_workers(Budget(SECONDS_MAX, 2000), 1, tmp_path, round_operations=1000)
+    report = linearizability_on_workers(Budget(SECONDS_MAX, 1000), 1, tmp_path, round_operations=500)
     assert report.problems == ()
-    assert int(report.counts["operations"]) >= 2000
+    assert int(report.counts["operations"]) >= 1000
     assert int(report.counts["kills of workers"]) >= KILLS
     assert int(report.counts["tables created and deleted"]) > 0
 
@@ -83,5 +85,5 @@ def test_history_of_killed_workers_is_linearizable(tmp_path: Path) -> None:
 @AT_ONCE
 @pytest.mark.parametrize("name", mutation_cases("cache-rows", MUTATIONS_OF_WORKERS))
 def test_mutation_of_workers_is_found(tmp_path: Path, name: str) -> None:
-    report = linearizability_on_workers(Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, name, round_operations=1000)
+    report = linearizability_on_workers(Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, name, round_operations=500)
     assert any(DETECTED_BY[name] in problem for problem in report.problems), report

@@ -24,9 +24,9 @@ def test_messages_are_accounted_for_through_kills(tmp_path: Path) -> None:
 
 @WITH_COMPILER
 def test_messages_are_accounted_for_through_power_cuts(tmp_path: Path) -> None:
-    report = power.run(Budget(SECONDS_MAX, 3), 1, tmp_path)
+    report = power.run(Budget(SECONDS_MAX, 2), 1, tmp_path)
     assert report.problems == ()
-    assert int(report.counts["power cuts"]) >= 3
+    assert int(report.counts["power cuts"]) >= 2
     assert int(report.counts["deletes"]) > 0
 
 
@@ -36,6 +36,7 @@ def test_messages_of_several_processes_are_accounted_for(tmp_path: Path) -> None
     assert int(report.counts["deletes"]) > 0
 
 
+@pytest.mark.mutation  # It takes a minute; `tests/engine/postgres/test_failures.py` fails over in CI.
 def test_messages_are_accounted_for_through_a_failover(tmp_path: Path) -> None:
     report = failover.run(Budget(SECONDS_MAX, 1), 1, tmp_path, {0: STEPPING, 1: "scripts"})
     assert report.problems == ()
@@ -45,8 +46,8 @@ def test_messages_are_accounted_for_through_a_failover(tmp_path: Path) -> None:
 
 FOUND_WITHIN = 60
 """Kills. As a rule the first queue shows a mutation, after four kills at most."""
-SEEDS = {"queue-barrier-forgotten": 4}
-"""Of mutations that the first seed shows only after many kills."""
+SEEDS = {"queue-barrier-forgotten": 4, "queue-hand-out-twice": 2}
+"""Of mutations that the first seed shows only after many kills, or in a long epoch."""
 
 
 @pytest.mark.parametrize("mutation", mutation_cases("queue-hand-out-twice", [*BY_KILLS, "answer_from_memory"]))
@@ -55,7 +56,7 @@ def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     assert report.problems != ()
 
 
-@pytest.mark.mutation  # It takes two minutes; the campaign's other test needs the same clusters in CI.
+@pytest.mark.mutation
 def test_replication_that_is_not_synchronous_is_found(tmp_path: Path) -> None:
     settings = ("synchronous_commit = 'local'", "synchronous_standby_names = ''")
     report = failover.run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, {0: STEPPING}, settings=settings)
