@@ -67,6 +67,10 @@ LEFT_OUT_OF = {
 
 UNMEASURED = {
     "campaigns, which kill their processes": ("torture", "fuzz"),
+    "workers and databases, which other tests of `lazulite serve` measure": (
+        "cli/test_serve_database.py",
+        "cli/test_serve_workers.py",
+    ),
     "programs of others": ("sdk", "test_docs.py", "test_examples.py", "test_telemetry_docs.py"),
     "benchmarks": (
         *("test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
