@@ -22,6 +22,9 @@ def test_the_explorer_of_workers_asks_them_and_its_link_is_in_a_file(tmp_path: P
         processes = [each["process"] for each in client.json("/")["processes"]]
         assert processes[0] == "primary"
         assert len(processes) == 3
+        refused = client.post("/accounts?do=add", {"name": "orders"})
+        assert (refused.status, "read-only" in refused.text) == (403, True)
+        assert not (tmp_path / "accounts.json").exists()
         assert client.post("/sessions?do=sign-out").location == "/sign-in"
         assert client.get("/").status == 401
 

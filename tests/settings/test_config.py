@@ -118,6 +118,14 @@ def test_the_development_key_is_for_loopback_addresses_of_each_service() -> None
         check_development_key(settings("--queue-host", "0.0.0.0", "--services", "table,queue"), directory)
 
 
+def test_the_explorer_is_off_and_beyond_loopback_by_https_alone(tmp_path: Path) -> None:
+    assert (settings().ui_port, settings().ui_host, settings().ui_read_only) == (None, "127.0.0.1", False)
+    with pytest.raises(ConfigError, match="by HTTPS alone: pass --cert"):
+        settings("--ui-port", "0", "--ui-host", "0.0.0.0")
+    given = settings("--ui-port", "0", "--ui-host", "0.0.0.0", "--cert", str(tmp_path / "cert.pem"), "--ui-read-only")
+    assert (given.ui_port, given.ui_host, given.ui_read_only) == (0, "0.0.0.0", True)
+
+
 def test_metrics_are_off_unless_they_have_a_port() -> None:
     assert (settings().metrics_port, settings().metrics_host) == (None, "127.0.0.1")
     given = settings("--metrics-port", "0", "--metrics-host", "::1")

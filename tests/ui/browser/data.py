@@ -25,10 +25,11 @@ VALUES = {"account": ACCOUNT, "table": "Orders", "queue": "work", "container": "
 QUERIES: Mapping[str, Mapping[str, str]] = {
     "/{account}/heat": {"name": "Orders", "last": "600"},
     "/{account}/partitions": {"name": "Orders"},
+    "/{account}/blobs/{container}/blob": {"name": "2026/a.txt"},
 }
 """The query of pages that show more with one."""
-ELSEWHERE = ("message.html",)
-"""Templates of pages that need what a server gives out, such as the receipt of a message."""
+ELSEWHERE = ("", "message.html")
+"""Templates of pages that need what a server gives out, such as the receipt of a message; "": a download."""
 _SEED = 39
 
 
