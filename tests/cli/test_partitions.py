@@ -19,17 +19,18 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient, TableServiceClient
 
-from lazulite.app.commands import PARTITIONS, SET_TARGETS, TARGETS, PartitionsArguments, SetTargetsArguments
+from lazulite.app.commands import PARTITIONS, SET_TARGETS, STATUS, TARGETS, PartitionsArguments, SetTargetsArguments
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.auth.sas import AccountSas, sign_account_sas
+from lazulite.cli.check import verify_location
+from lazulite.control.client import Client
 from lazulite.control.command import ControlError, NoArguments
 from lazulite.partitions.slices import SLICE_SECONDS
 from lazulite.testing import Storage
 from lazulite.testing import server as storage_server
-from tests.postgres.server import shared
+from tests.postgres.server import shared, until
 from tests.server_process import ServerProcess, running
 
-from .test_control import status
 from .test_serve import lazulite, rejected
 from .test_serve_telemetry import scrape, series
 from .test_serve_workers import BOTH
@@ -44,6 +45,9 @@ merge_share = 0.001
 decide_after_seconds = 30
 """
 """Targets that split a range that is loaded for half a second, at a time scale of 60."""
+
+SMALL = "server_cap = 40\ntimeout_share = 0\n[balancing]\ndecide_after_seconds = 30\n"
+"""Targets that split a range that is loaded for half a minute."""
 
 
 def insert(table: TableClient, partition: str, rows: Sequence[object]) -> None:
@@ -129,16 +133,16 @@ def test_a_server_that_gets_targets_has_the_map_of_its_store(tmp_path: Path) -> 
     """The range that moves is refused although the server has never read the map before. Without targets it is not."""
     now = datetime.now(UTC)
     file, location = tmp_path / "small.toml", tmp_path / "data"
-    file.write_text("server_cap = 40\ntimeout_share = 0\n")
+    file.write_text(SMALL)
     asked = SetTargetsArguments("small", file.read_text())
     with storage_server(location, clock=lambda: now) as storage, tables(storage) as service:
         table, second = service.create_table("Orders"), 0
         storage.control.ask(SET_TARGETS, asked)
         with suppress(HttpResponseError):
-            for second in range(400):
+            for second in range(100):
                 now += timedelta(seconds=1)
                 insert(table, f"{second * 7 % 100:02}", range(30))
-        assert second < 399, "a half is refused once it moves"
+        assert second < 99, "a half is refused once it moves"
     with storage_server(location, clock=lambda: now) as storage, tables(storage) as service:
         table = service.get_table_client("Orders")
         insert(table, "99", [0])
@@ -157,7 +161,7 @@ def test_a_table_is_shown_with_what_moves(tmp_path: Path) -> None:
     """A table is loaded in the clock of a test until its range splits, and read while a half moves."""
     now = datetime.now(UTC)
     file = tmp_path / "small.toml"
-    file.write_text("server_cap = 40\ntimeout_share = 0\n")
+    file.write_text(SMALL)
     with (
         storage_server(clock=lambda: now, targets=str(file)) as storage,
         TableServiceClient.from_connection_string(storage.connection_string, retry_total=0) as service,
@@ -178,10 +182,10 @@ def test_a_table_is_shown_with_what_moves(tmp_path: Path) -> None:
         assert (only["start"], only["end"], only["rate"]) == ("", None, 0)
         second = 0
         with suppress(HttpResponseError):
-            for second in range(400):
+            for second in range(100):
                 now += timedelta(seconds=1)
                 insert(table, f"{second * 7 % 100:02}", range(30))
-        assert 300 <= second < 400, "a half is refused once it moves"
+        assert 30 <= second < 99, "a half is refused once it moves"
         _, lower, upper = shown()
         assert lower["end"] == upper["start"] != ""
         assert (lower["moving_seconds"], 0 < upper["moving_seconds"] <= 15) == (0, True)
@@ -194,7 +198,7 @@ def test_a_map_is_kept_by_restarts_backups_and_copies(tmp_path: Path) -> None:
     """The server stops in the middle of a move. A drop of the table removes the map."""
     now = datetime.now(UTC)
     file, location = tmp_path / "small.toml", tmp_path / "data"
-    file.write_text("server_cap = 40\ntimeout_share = 0\n")
+    file.write_text(SMALL)
 
     def served(place: Path) -> AbstractContextManager[Storage]:
         return storage_server(place, clock=lambda: now, targets=str(file))
@@ -207,12 +211,12 @@ def test_a_map_is_kept_by_restarts_backups_and_copies(tmp_path: Path) -> None:
     with served(location) as storage, tables(storage) as service:
         table, second = service.create_table("Orders"), 0
         with suppress(HttpResponseError):
-            for second in range(400):
+            for second in range(100):
                 now += timedelta(seconds=1)
                 insert(table, f"{second * 7 % 100:02}", range(30))
         before = shown(storage)
         assert len(before) == 2
-        assert before[1]["moving_seconds"] > 10
+        assert before[1]["moving_seconds"] > 5
     for command in (
         ("backup", str(tmp_path / "backup"), "-l", str(location), "--verify"),
         ("restore", str(tmp_path / "backup"), "-l", str(tmp_path / "restored")),
@@ -230,8 +234,7 @@ def test_a_map_is_kept_by_restarts_backups_and_copies(tmp_path: Path) -> None:
             service.delete_table("Orders")
             service.create_table("Orders")
             assert [each["start"] for each in shown(storage)] == [""]
-        checked = lazulite("check", "-l", str(place))
-        assert checked.returncode == 0, checked.stderr
+        list(verify_location(place, lambda _: None))
 
 
 def tables(storage: Storage) -> TableServiceClient:
@@ -331,25 +334,37 @@ def load(table: TableClient, stop: threading.Event) -> None:
                 insert(table, f"{number:02}", range(10))
 
 
-def split(server: ServerProcess, *flags: str) -> list[Any]:
+def split(server: ServerProcess, control: Client) -> list[Any]:
     """Load a new table until it has two ranges; return them."""
     stop = threading.Event()
+    ranges: list[Any] = []
+
+    def is_split() -> bool:
+        ranges[:] = shown_ranges(control)
+        return len(ranges) > 1
+
     with (
         TableServiceClient.from_connection_string(server.lines[1].strip(), retry_total=0) as service,
         ThreadPoolExecutor(1) as thread,
     ):
         thread.submit(load, service.create_table("Orders"), stop)
         try:
-            found = (shown_ranges(*flags) for _ in range(300))
-            return next(ranges for ranges in found if len(ranges) > 1)
+            until(is_split, "the range to split")
         finally:
             stop.set()
+    return ranges
 
 
-def shown_ranges(*flags: str) -> list[Any]:
-    head, *ranges = map(json.loads, lazulite("partitions", "orders", "--json", *flags).stdout.splitlines())
+def shown_ranges(control: Client) -> list[Any]:
+    items: list[Any] = list(control.stream(PARTITIONS, PartitionsArguments("orders")))
+    head, *ranges = items
     assert head["targets"] == "small"
     return ranges
+
+
+def processes_of(control: Client) -> list[Any]:
+    """Return what the primary and its workers say of themselves."""
+    return list(control.stream(STATUS, NoArguments()))
 
 
 @pytest.fixture(name="store", params=["location", "database"])
@@ -364,12 +379,12 @@ def _store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
 
 def test_a_server_that_is_killed_in_the_middle_of_a_move_leaves_its_map(store: tuple[str, ...], tmp_path: Path) -> None:
     """The move takes ten minutes, so it lasts when another process serves the store."""
-    here = ("--control-socket", str(tmp_path / "control"))
+    here, control = ("--control-socket", str(tmp_path / "control")), Client.at(tmp_path / "control")
     file = tmp_path / "small.toml"
     file.write_text(SOON + "move_seconds = 36000\n")
     flags = (*store, *here, "--silent", "--targets", str(file), "--time-scale", "60")
     with running(*flags) as server:
-        before = split(server, *here)
+        before = split(server, control)
         server.process.kill()
         server.process.communicate()
     moving = next(each for each in before if each["moving_seconds"])
@@ -377,7 +392,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_move_leaves_its_map(store: t
         running(*flags) as server,
         TableClient.from_connection_string(server.lines[1].strip(), "Orders", retry_total=0) as table,
     ):
-        after = {each["start"]: each for each in shown_ranges(*here)}
+        after = {each["start"]: each for each in shown_ranges(control)}
         assert after.keys() == {each["start"] for each in before}
         assert after[moving["start"]]["server"] == moving["server"]
         assert 0 < after[moving["start"]]["moving_seconds"] <= moving["moving_seconds"]
@@ -388,20 +403,22 @@ def test_a_server_that_is_killed_in_the_middle_of_a_move_leaves_its_map(store: t
 
 def test_workers_have_the_same_targets_and_one_map(store: tuple[str, ...], tmp_path: Path) -> None:
     """A worker that is killed is replaced by one that has the targets, and the map, of the others."""
-    here = ("--control-socket", str(tmp_path / "control"))
+    here, control = ("--control-socket", str(tmp_path / "control")), Client.at(tmp_path / "control")
     flags = (*store, *here, *BOTH, "--silent", "--targets", "off", "--time-scale", "60")
     with running(*flags) as server:
-        assert lazulite("targets", *here).stdout == "targets: off\ntime_scale: 60\n"
-        file = tmp_path / "small.toml"
-        file.write_text(SOON)
-        assert lazulite("targets", "set", str(file), *here).stdout.startswith("targets: small\n")
-        ranges = split(server, *here)
-        starts = {each["start"] for each in ranges}
-        (_, victim, _) = status(*here)
+        assert control.ask(TARGETS, NoArguments()) == {"name": "off", "time_scale": 60}
+        described: Any = control.ask(SET_TARGETS, SetTargetsArguments("small", SOON))
+        assert described["name"] == "small"
+        starts = {each["start"] for each in split(server, control)}
+        (_, victim, _) = processes_of(control)
+
+        def is_replaced() -> bool:
+            pids = [each.get("pid") for each in processes_of(control)]
+            return victim["pid"] not in pids and len(pids) == 3
+
         os.kill(victim["pid"], signal.SIGKILL)
-        while victim["pid"] in (pids := [each.get("pid") for each in status(*here)]) or len(pids) < 3:
-            pass  # Until its successor accepts requests.
-        assert starts <= {each["start"] for each in shown_ranges(*here)}
+        until(is_replaced, "its successor to accept requests")
+        assert starts <= {each["start"] for each in shown_ranges(control)}
         assert lazulite("partitions", "Orders", *here).stdout.startswith("Orders: ")
         assert "has no table Other" in rejected(1, "partitions", "Other", *here)
         server.process.terminate()
