@@ -183,8 +183,9 @@ def linked(page: str) -> list[str]:
     return found
 
 
-def test_static_files_are_small() -> None:
-    assert (STATIC / "app.css").stat().st_size <= 8 * 1024
+def test_the_style_of_all_pages_is_small() -> None:
+    assert (STATIC / "app.css").stat().st_size <= 10 * 1024
+    assert len(gzip.compress((STATIC / "app.css").read_bytes())) <= 3 * 1024
 
 
 def test_numbers_that_a_browser_cannot_hold_are_texts() -> None:
