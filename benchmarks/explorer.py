@@ -127,7 +127,7 @@ def browser_rows(link: Callable[[], str]) -> Iterator[str]:
 
 
 def explore(link: str) -> None:
-    """Ask for all pages again and again, as fast as people do who click without reading."""
+    """Ask for all pages again and again, without a pause."""
     client = Client(link)
     while True:
         for path in pages().values():

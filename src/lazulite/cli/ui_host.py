@@ -105,16 +105,15 @@ class UiHost:
             if self._listener is listener:
                 await self.stop()
 
-    def announcement(self, *, to_terminal: bool) -> str | None:
+    def announcement(self) -> str | None:
         """Return the line about the explorer; None if it is not open.
 
-        Args:
-            to_terminal: whether a person reads the line. A log gets no token while there is another way to one.
+        A person reads it on a terminal. A log gets no token while there is another way to one.
         """
         listener = self._listener
         if listener is None:
             return None
-        url = listener.new_link()
+        url, to_terminal = listener.new_link(), sys.stdout.isatty()
         is_written = listener.write_link(url)
         if not to_terminal and is_written:
             return f"explorer: {listener.url} (sign in by the link in {listener.link_file})"
@@ -159,6 +158,6 @@ async def ui_host(
 def announce_ui(host: UiHost, ports: Mapping[str, Ports]) -> None:
     """Note that the services accept requests, and print the line about the explorer."""
     host.ports = ports
-    line = host.announcement(to_terminal=sys.stdout.isatty())
+    line = host.announcement()
     if line is not None:
         print(line)
