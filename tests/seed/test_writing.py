@@ -2,7 +2,7 @@
 
 import base64
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import lazulite.testing
 from lazulite.cli.http_sender import HttpSender
+from lazulite.resources.sender import Reply
 from lazulite.resources.tables import Entity, Literal
 from lazulite.seed.apply import Application, Changes
 from lazulite.seed.document import Seed, read_seed
@@ -85,6 +86,37 @@ def test_a_state_that_is_written_makes_the_same_account(storage: lazulite.testin
     assert not apply(second, read_seed(SEED)).replaced
     assert {path.parent.name for path in (tmp_path / "state").rglob("*") if path.is_file()} == {"state", "files"}
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "state").rglob("*") if path.is_file()}
+    assert modes == {0o600}
+
+
+class HostileSender(HttpSender):
+    """A server that lists a container by a name which leads out of a folder."""
+
+    NAME = "../../outside"
+
+    def request(
+        self,
+        service: str,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Reply:
+        found = super().request(service, method, path.replace(self.NAME, "files"), parameters, headers, body)
+        text = f"<Name>{self.NAME}</Name>".encode()
+        return found._replace(body=found.body.replace(b"<Name>files</Name>", text))
+
+
+def test_a_name_of_a_server_does_not_lead_out_of_the_folder(storage: lazulite.testing.Storage, tmp_path: Path) -> None:
+    account = storage.account()
+    with BlobServiceClient.from_connection_string(account.connection_string) as service:
+        service.create_container("files").upload_blob("a", b"inside")
+    with HostileSender(account.connection_string) as sender:
+        write_state(sender, tmp_path / "state", None, lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert [path.read_bytes() for path in (tmp_path / "state").rglob("*-a")] == [b"inside"]
 
 
 def test_a_state_is_not_written_over_another_one(storage: lazulite.testing.Storage, tmp_path: Path) -> None:

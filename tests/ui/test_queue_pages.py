@@ -160,3 +160,9 @@ def test_a_text_is_shown_as_what_it_is(text: str, view: str, shown: str, form: s
 
 def test_a_long_text_says_how_much_is_left_out() -> None:
     assert shown_text("x" * 1000, "auto", 400) == ("x" * 400, "text", 600)
+
+
+def test_json_that_would_grow_by_its_depth_is_shown_as_it_is() -> None:
+    flat, deep = ("[" * depth + "1," * 9 + "1" + "]" * depth for depth in (16, 17))
+    assert shown_text(flat, "auto", 10_000).form == "json"
+    assert shown_text(deep, "auto", 10_000) == (deep, "text", 0)

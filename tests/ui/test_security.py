@@ -214,3 +214,62 @@ def test_an_unknown_action_is_refused(explored: Explored) -> None:
 def test_origin_under_tls() -> None:
     assert is_same_origin("https", {"host": "box:1", "origin": "https://box:1"})
     assert not is_same_origin("https", {"host": "box:1", "origin": "http://box:1"})
+
+
+def test_another_cookie_of_the_same_name_signs_nobody_out(explored: Explored) -> None:
+    name = explored.client.cookie.partition("=")[0]
+    answer = raw(explored, head(explored, "GET /sessions", f"Cookie: {name}=tossed; {explored.client.cookie}"))
+    assert answer.startswith("HTTP/1.1 200 ")
+
+
+def test_no_link_of_a_page_leads_to_a_host_that_its_address_names(explored: Explored) -> None:
+    found = explored.client.get("//evil.example/x")
+    assert found.status == 404
+    assert 'href="/evil.example/x"' in found.text
+    assert '"//' not in found.text
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "/heat?last=" + "1" * 5000,
+        "/tables/people?next=5",
+        "/tables/people?next=" + "[" * 20_000,
+        "/tables/%E8%A1%A8",
+        "/tables/%E8%A1%A8/entity?pk=a&rk=b",
+        "/tables/people%28%29%3F%24top%3D1/entity?pk=a&rk=b",
+    ],
+)
+def test_a_hostile_address_is_no_unexpected_error(explored: Explored, page: str) -> None:
+    found = explored.client.get(f"/{DEVELOPMENT_ACCOUNT.name}{page}")
+    assert found.status in (200, 400, 404)
+    assert "InternalError" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("/tables/people?do=delete-rows", {"row": "5"}),
+        ("/tables/people?do=delete-rows", {"row": "[" * 50_000}),
+        ("/tables/people?do=build", {"property": "x"}),
+        ("/tables/people?do=build&account=other&table=other", {}),
+        (
+            "/tables/people?do=set",
+            {"confirm": "people", "property": "p", "type": "String as JSON", "text": "[" * 50_000},
+        ),
+        ("/blobs/ccc?do=delete-blobs", {"blob": "5"}),
+        ("/queues/qqq?do=put&account=other&queue=other", {"text": "x"}),
+    ],
+)
+def test_a_hostile_form_is_no_unexpected_error(explored: Explored, action: str, fields: dict[str, str]) -> None:
+    account = f"/{DEVELOPMENT_ACCOUNT.name}"
+    explored.client.post(f"{account}/queues?do=create", {"name": "qqq"})
+    found = explored.client.post(f"{account}{action}", fields)
+    assert found.status in (303, 400)
+    if found.status == 303:
+        assert found.location.startswith(account)
+        assert "other" not in found.location
+
+
+def test_a_number_without_end_is_no_session(explored: Explored) -> None:
+    assert explored.client.post("/sessions?do=end", {"number": "1" * 5000}).status == 404

@@ -26,6 +26,7 @@ from lazulite.table.model.edm import BOOLEAN, DOUBLE, INT32, INT64, STRING, form
 FILE = "state.toml"
 _CONTENT = "content"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_NO_NAME = re.compile(r"[^A-Za-z0-9$_-]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _TAIL_CHARACTERS = 40
 _TYPE_NAMES = {edm.name: name for name, edm in TYPES.items()}
@@ -53,11 +54,20 @@ def write_state(sender: Sender, folder: Path, messages: Messages | None, show: C
         OSError: a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as output:
+    with _new_file(folder / FILE, "w", encoding="utf-8") as output:
         writing = _Writing(sender, folder, output, messages)
         writing.run(show)
     return writing.left_out
+
+
+def _new_file(path: Path, mode: str, encoding: str | None = None) -> IO[Any]:
+    """Return a new file that only its owner may read. Raises `OSError`."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), mode, encoding=encoding)
+
+
+def _folder_of(container: str) -> str:
+    """Return the folder of a container, whatever name a server states: it leads nowhere else."""
+    return _NO_NAME.sub("-", container)
 
 
 class _Writing:
@@ -142,9 +152,9 @@ class _Writing:
         address, state = BlobAddress(container, listed.name), listed.state
         self._files += 1
         tail = _UNSAFE.sub("-", listed.name)[-_TAIL_CHARACTERS:]
-        path = Path(_CONTENT) / container / f"{self._files:06}-{tail}"
+        path = Path(_CONTENT) / _folder_of(container) / f"{self._files:06}-{tail}"
         (self._folder / path.parent).mkdir(parents=True, exist_ok=True)
-        with (self._folder / path).open("wb") as content:
+        with _new_file(self._folder / path, "wb") as content:
             for start in range(0, state.length, blobs.PIECE_BYTES):
                 stop = min(start + blobs.PIECE_BYTES, state.length)
                 content.write(blobs.read_range(self._sender, address, start, stop, state.etag))

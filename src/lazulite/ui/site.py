@@ -218,7 +218,8 @@ class Explorer:
         names = services.directory.names()
         asked = parameters.get("account") or call.query.get("account", "")
         account = asked if asked in names else next(iter(names), "")
-        settings, path = services.settings, call.request.path.removesuffix(_JSON)
+        # A path that begins with two slashes would lead to the host that it names.
+        settings, path = services.settings, "/" + call.request.path.lstrip("/").removesuffix(_JSON)
 
         def post_to(action: str, **others: object) -> str:
             return link(path, **{**call.query, **others, _DO: action})
@@ -245,8 +246,9 @@ class Explorer:
     def _session(self, request: Request) -> Session | None:
         for part in request.headers.get("cookie", "").split(";"):
             name, _, value = part.strip().partition("=")
-            if name == _cookie(request):
-                return self._services.sessions.find(value)
+            found = self._services.sessions.find(value) if name == _cookie(request) else None
+            if found is not None:  # Other servers of this host can set a cookie of this name, too.
+                return found
         return None
 
     def _file(self, request: Request) -> Response:

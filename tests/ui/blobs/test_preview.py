@@ -118,3 +118,16 @@ def test_the_head_of_a_parquet_file_is_a_table() -> None:
     broken = parquet_preview(b"PAR1" + bytes(50) + b"PAR1")
     assert broken is not None
     assert broken.kind is PreviewKind.BINARY
+
+
+def test_a_long_value_that_a_parquet_file_has_once_is_not_read_a_hundred_times() -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array(["x" * (12 << 20)]))
+    file = io.BytesIO()
+    table = pa.table({"a": column})
+    pq.write_table(table, file, compression="zstd", dictionary_pagesize_limit=1 << 30, store_schema=False)
+    assert len(file.getvalue()) < 10_000
+    found = parquet_preview(file.getvalue())
+    assert found is not None
+    assert 1 <= len(found.rows) < 10
+    assert "of 100 rows" in found.note

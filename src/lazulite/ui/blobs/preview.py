@@ -8,10 +8,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 TEXT_BYTES = 256 * 1024
 """The beginning of a content that a preview is made of."""
@@ -116,12 +120,23 @@ def parquet_preview(data: bytes) -> Preview | None:
         columns = file.schema_arrow.names[:COLUMNS_MAX]
         if file.num_row_groups and file.metadata.row_group(0).total_byte_size > _GROUP_BYTES_MAX:
             return Preview(kind=PreviewKind.BINARY, note="Parquet, whose first row group is too large to be shown.")
-        batch = next(file.iter_batches(batch_size=ROWS_MAX, row_groups=[0], columns=columns), None) if columns else None
+        rows = _rows(file.iter_batches(batch_size=1, row_groups=[0], columns=columns)) if columns else []
     except (pa.ArrowException, OSError, IndexError):
         return Preview(kind=PreviewKind.BINARY, note="It begins like a Parquet file, and is none that can be read.")
-    rows = [] if batch is None else [[_cell(each) for each in row.values()] for row in batch.to_pylist()]
     note = f"Parquet: the first {len(rows):,} of {file.metadata.num_rows:,} rows."
     return Preview(kind=PreviewKind.TABLE, note=note, columns=columns, rows=rows)
+
+
+def _rows(batches: "Iterable[RecordBatch]") -> Sequence[Sequence[str]]:
+    """Return the first rows, which come one by one: a long value that is stored once may be in each of them."""
+    rows: list[Sequence[str]] = []
+    size = 0
+    for batch in islice(batches, ROWS_MAX):
+        size += batch.nbytes
+        if size > _GROUP_BYTES_MAX:
+            break
+        rows += [[_cell(each) for each in row.values()] for row in batch.to_pylist()]
+    return rows
 
 
 def _text(data: bytes, *, is_cut: bool) -> str | None:

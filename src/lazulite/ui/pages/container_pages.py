@@ -108,7 +108,7 @@ async def delete_selected(call: PageCall) -> Redirect:
 def _selected(text: str) -> tuple[str, str]:
     try:
         name, etag = json.loads(text)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         raise PageError(400, "the selection is malformed: load the page again") from None
     return str(name), str(etag)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lazulite.protocol.message import Response
 from lazulite.ui.backend import BackendError
 from lazulite.ui.calls import Again, Context, PageCall, PageError, Redirect, link
-from lazulite.ui.pages.table_pages import TABLE
+from lazulite.ui.pages.table_pages import TABLE, checked
 from lazulite.ui.tables.reader import get_entity
 from lazulite.ui.tables.values import (
     ENTERED_TYPES,
@@ -107,7 +107,7 @@ async def save(call: PageCall) -> Redirect | Again:
 
 async def delete(call: PageCall) -> Redirect:
     """Delete the entity as it was shown."""
-    form, table = _form(call), call.parameters["table"]
+    form, table = _form(call), checked(call.parameters["table"])
     await call.service("table").send(
         "DELETE", path_of(table, form.partition, form.row), {}, {**_JSON, "If-Match": form.etag}
     )
@@ -132,7 +132,7 @@ async def download(call: PageCall) -> Response:
 
 
 async def _get(call: PageCall, partition: str, row: str) -> Entity | None:
-    found = await get_entity(call.service("table"), path_of(call.parameters["table"], partition, row))
+    found = await get_entity(call.service("table"), path_of(checked(call.parameters["table"]), partition, row))
     if found is None:
         return None
     entity = entity_of(found[0])
@@ -140,7 +140,7 @@ async def _get(call: PageCall, partition: str, row: str) -> Entity | None:
 
 
 async def _write(call: PageCall, form: _Form, values: Mapping[str, Value]) -> None:
-    client, table = call.service("table"), call.parameters["table"]
+    client, table = call.service("table"), checked(call.parameters["table"])
     body = document_of(form.partition, form.row, values)
     if form.etag:
         await client.send("PUT", path_of(table, form.partition, form.row), {}, {**_JSON, "If-Match": form.etag}, body)

@@ -55,8 +55,7 @@ async def show_heat(call: PageCall) -> Context:
     service = call.query.get("service", TABLE)
     if service not in NOUNS:
         raise PageError(HTTPStatus.BAD_REQUEST, f"there is no service {service[:20]!r}")
-    last = int(call.query["last"]) if call.query.get("last", "").isdecimal() else DEFAULT_SECONDS
-    last = last if last in PERIODS else DEFAULT_SECONDS
+    last = next((each for each in PERIODS if str(each) == call.query.get("last")), DEFAULT_SECONDS)
     name = call.query.get("name", "")
     context: dict[str, Any] = {"service": service, "name": name, "last": last, "periods": PERIODS, "nouns": NOUNS}
     context |= {"names": await names_of(call, service), "view": None, "findings": [], "problem": ""}

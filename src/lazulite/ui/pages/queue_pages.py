@@ -5,6 +5,7 @@ each change of the message: an action on a message that a consumer has taken mea
 first and then deletes the original, so that an interrupted one may leave both, and never neither.
 """
 
+import asyncio
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
@@ -27,6 +28,8 @@ MESSAGE = "/{account}/queues/{queue}/message"
 QUEUES_SHOWN = 100
 MESSAGES_SHOWN = 50
 TEXT_SHOWN = 240
+DEPTH_MAX = 16
+"""The depth of JSON that is laid out. Each level indents all lines of those inside, so a deep text becomes huge."""
 POISON = "-poison"
 VIEWS = ("auto", "text", "base64", "json")
 _NEVER = -1
@@ -99,13 +102,19 @@ async def show_queue(call: PageCall) -> Context:
         "queue": name,
         "count": _number(metadata.headers.get("x-ms-approximate-messages-count", "")),
         "metadata": _metadata(metadata),
-        "messages": [{"message": each, "shown": shown_text(each.text, view, TEXT_SHOWN)} for each in shown],
+        "messages": [await _row(each, view) for each in shown],
         "next": found[MESSAGES_SHOWN].position if len(found) > MESSAGES_SHOWN else "",
         "seen": _number(call.query.get("seen", "")) + len(shown),
         "view": view,
         "views": VIEWS,
         "move_to": parent if parent != name else "",
     }
+
+
+async def _row(message: StoredMessage, view: str) -> Context:
+    """Return a message of a list. Requests pass between two of them, as each may be long."""
+    await asyncio.sleep(0)
+    return {"message": message, "shown": shown_text(message.text, view, TEXT_SHOWN)}
 
 
 async def show_message(call: PageCall) -> Context:
@@ -233,8 +242,10 @@ class _Digits(str):
 
 
 def _rendered(value: object, margin: str = "") -> str:
-    """Return JSON with indentation."""
+    """Return JSON with indentation. Raises `RecursionError`: it is nested deeper than `DEPTH_MAX`."""
     inner = margin + "  "
+    if len(inner) > 2 * DEPTH_MAX + 2:
+        raise RecursionError
     if isinstance(value, dict):
         marks = "{}"
         parts = [f"{json.dumps(name, ensure_ascii=False)}: {_rendered(each, inner)}" for name, each in value.items()]
@@ -374,8 +385,8 @@ def _view(call: PageCall) -> str:
 
 
 def _here(call: PageCall) -> str:
-    query = {name: value for name, value in call.query.items() if name not in ("do", "position")}
-    return link(QUEUE, account=call.account, queue=_queue(call), **query)
+    query = {**call.query, "do": "", "position": "", "account": call.account, "queue": _queue(call)}
+    return link(QUEUE, **query)
 
 
 def _number(text: str) -> int:

@@ -30,7 +30,7 @@ async def show_sessions(call: PageCall) -> Context:
 async def end_session(call: PageCall) -> Redirect:
     """End the session that the form names."""
     number = call.form.get("number", "")
-    if not number.isdecimal() or not call.services.sessions.end(int(number)):
+    if not number.isdecimal() or len(number) > 15 or not call.services.sessions.end(int(number)):
         raise PageError(404, "this session has ended already")
     return Redirect("/sessions", f"Session {number} has ended.")
 

@@ -75,7 +75,7 @@ async def delete_tables(call: PageCall) -> Redirect:
     if not names or call.form.get("confirm") != str(len(names)):
         raise PageError(400, f"{len(names)} tables are selected: select tables, and type their number")
     for name in names:
-        await call.service("table").send("DELETE", f"Tables('{_checked(name)}')")
+        await call.service("table").send("DELETE", f"Tables('{checked(name)}')")
     return Redirect(link(LIST, account=call.account), f"{len(names)} tables were deleted.")
 
 
@@ -124,6 +124,8 @@ async def build_filter(call: PageCall) -> Redirect:
     """Write the `$filter` of the rows of the builder."""
     names = ("property", "operator", "type", "text")
     columns = [call.fields.get(name, ()) for name in names]
+    if len(set(map(len, columns))) != 1:
+        raise PageError(400, "the form is malformed: load the page again")
     conditions = [Condition(*each) for each in zip(*columns, strict=True)][:ROWS_MAX]
     try:
         text = built(conditions, call.form.get("joined_by", "and"))
@@ -134,7 +136,7 @@ async def build_filter(call: PageCall) -> Redirect:
 
 async def delete_rows(call: PageCall) -> Redirect:
     """Delete the selected rows under the ETags that the page showed."""
-    table, client = _checked(call.parameters["table"]), call.service("table")
+    table, client = checked(call.parameters["table"]), call.service("table")
     changes = sorted(Change("DELETE", *_selected(text)) for text in call.fields.get("row", ()))
     if not changes:
         raise PageError(400, "no row is selected")
@@ -149,7 +151,7 @@ async def delete_rows(call: PageCall) -> Redirect:
 def _selected(text: str) -> tuple[str, str, bytes, str]:
     try:
         partition, row, etag = json.loads(text)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         raise PageError(400, "the selection is malformed: load the page again") from None
     return str(partition), str(row), b"", str(etag)
 
@@ -235,7 +237,7 @@ async def export_found(call: PageCall) -> Redirect:
 
 async def import_file(call: PageCall) -> Response:
     """Start a job that stores the rows of a file, the body of the request; return where its page is."""
-    table, query = _checked(call.parameters["table"]), call.query
+    table, query = checked(call.parameters["table"]), call.query
     format_name, mode, row_keys = query.get("format", "csv"), query.get("mode", "insert"), query.get("row-keys", "")
     if format_name not in FORMATS or mode not in list(Mode) or row_keys not in ("", "number", "uuid"):
         raise PageError(400, "there is no such format, mode or kind of RowKeys")
@@ -250,7 +252,7 @@ async def import_file(call: PageCall) -> Response:
 async def empty(call: PageCall) -> Redirect:
     """Empty a table at once; the name of the table is typed. One with indexes is emptied by a job, which keeps them."""
     _confirm(call)
-    table, client = _checked(call.parameters["table"]), call.service("table")
+    table, client = checked(call.parameters["table"]), call.service("table")
     if await _indexes(call, table):
         work = change_rows(client, Search(table=table), deletion, client, table)
         return Redirect.to_job(call.jobs.start(f"Empty {table}", work, account=call.account))
@@ -261,7 +263,7 @@ async def empty(call: PageCall) -> Redirect:
 async def delete_table(call: PageCall) -> Redirect:
     """Delete a table; its name is typed."""
     _confirm(call)
-    table = _checked(call.parameters["table"])
+    table = checked(call.parameters["table"])
     await call.service("table").send("DELETE", f"Tables('{table}')")
     return Redirect(link(LIST, account=call.account), f"{table} was deleted.")
 
@@ -270,12 +272,12 @@ def _search(call: PageCall) -> Search:
     """Return what the query of a page searches for."""
     local = LocalCondition(*(call.query.get(name, "") for name in ("in", "where", "text")))
     text = without_comments(call.query.get("filter", ""))
-    return Search(table=_checked(call.parameters["table"]), filter=text, local=local)
+    return Search(table=checked(call.parameters["table"]), filter=text, local=local)
 
 
-def _checked(table: str) -> str:
+def checked(table: str) -> str:
     """Return the name of a table. Raises `PageError`: there can be none of that name."""
-    if not table.lstrip("$").isalnum() or len(table) > 63:
+    if not table.isascii() or not table.lstrip("$").isalnum() or len(table) > 63:
         raise PageError(404, f"there is no table {table[:64]}")
     return table
 
@@ -298,8 +300,8 @@ def _seen(call: PageCall) -> int:
 
 def _here(call: PageCall, **others: str) -> str:
     """Return the URL of the table with the present search."""
-    query = {name: value for name, value in call.query.items() if name != "do"}
-    return link(TABLE, account=call.account, table=call.parameters["table"], **{**query, **others})
+    query = {**call.query, "do": "", **others, "account": call.account, "table": call.parameters["table"]}
+    return link(TABLE, **query)
 
 
 async def _create(client: ServiceClient, name: str) -> None:

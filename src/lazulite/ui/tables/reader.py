@@ -149,6 +149,6 @@ def _keys(token: str) -> tuple[str, str]:
         return "", ""
     try:
         partition, row = json.loads(token)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         raise PageError(400, "the continuation token of the address is malformed: open the table again") from None
     return str(partition), str(row)

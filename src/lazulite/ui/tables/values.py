@@ -130,7 +130,7 @@ def value_of(type_name: str, text: str) -> Value:
     if type_name == AS_JSON:
         try:
             found = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, str):
             raise ValueFormatError(f"{text[:80]!r} is no JSON text in double quotes")
