@@ -1,7 +1,7 @@
 """The page `docs/study.md` and its plots, made of measured curves alone: nothing of the study is drawn.
 
 Each figure has what the study's text states, and one comparison, which is computed from the curves. What follows from
-numbers is a sentence with these numbers; why it is so was written by people who know both services.
+numbers is a sentence with these numbers; the reasons are texts of this module.
 """
 
 import csv
@@ -113,7 +113,7 @@ def _panel(title: str, x_name: str, y_name: str, curves: Sequence[Curve], value:
 
 
 def _apart(ticks: Sequence[float]) -> Sequence[float]:
-    """Return ticks without those that would touch the one before."""
+    """Return ticks, each far enough from the one before."""
     found = list[float]()
     for tick in ticks:
         if not found or tick - found[-1] >= (ticks[-1] - ticks[0]) / 18:

@@ -61,5 +61,5 @@ def test_a_heat_map_is_read_by_arrow_keys(browser: Browser, explored: Explored) 
         page.keyboard.press("ArrowRight")
         expect(line).to_contain_text("UTC:")
         first = line.text_content()
-        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")  # The number of ranges depends on the rate.
         expect(line).not_to_have_text(str(first))
