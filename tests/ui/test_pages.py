@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from azure.core.exceptions import HttpResponseError
@@ -55,6 +56,14 @@ def test_the_first_page_counts_what_accounts_have(explored: Explored, tables: Ta
     (summary,) = (each for each in found["summaries"] if each["name"] == "devstoreaccount1")
     assert (summary["tables"], summary["queues"]) == (1, 0)
     assert "Orders" not in explored.client.get("/").text
+
+
+def test_the_page_of_an_account_says_where_this_server_listens(explored: Explored) -> None:
+    found = explored.client.json("/devstoreaccount1/account")
+    assert list(found["endpoints"]) == ["table", "queue", "blob"]
+    for name, url in found["endpoints"].items():
+        assert f"--{name}-port {urlsplit(url).port}" in found["connection_command"]
+    assert f"--location {explored.location}" in found["connection_command"]
 
 
 def test_an_account_is_added_and_its_keys_are_replaced_and_never_shown(explored: Explored) -> None:

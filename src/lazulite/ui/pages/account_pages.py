@@ -2,10 +2,12 @@
 
 import asyncio
 import secrets
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from lazulite.app.commands import REMOVE_DATA
 from lazulite.auth.accounts.account import Account
@@ -39,12 +41,29 @@ async def show_account(call: PageCall) -> Context:
     """Return one account, without its keys."""
     account = call.services.directory.get(call.account)
     assert account is not None, "the path names one"
+    endpoints = {name: call.backend.url(call.account, name) for name in call.backend.services}
     return {
         "row": _row(account),
         "is_changeable": call.services.accounts is not None and call.account not in call.services.settings.accounts,
         "days_max": RETENTION_DAYS_MAX,
         "seconds_max": REHYDRATE_SECONDS_MAX,
+        "endpoints": endpoints,
+        "connection_command": _connection_command(call, endpoints),
     }
+
+
+def _connection_command(call: PageCall, endpoints: Mapping[str, str]) -> str:
+    """Return the command that prints the connection string for this server and its ports."""
+    location = call.services.settings.location
+    words = ["lazulite", "connection-string", "--account", call.account]
+    if location is not None:
+        words += ["--location", str(location)]
+    urls = {name: urlsplit(url) for name, url in endpoints.items()}
+    for name, url in urls.items():
+        words += [f"--{name}-port", str(url.port)]
+    if any(url.scheme == "https" for url in urls.values()):
+        words.append("--https")
+    return shlex.join(words)
 
 
 def _row(account: Account) -> AccountRow:

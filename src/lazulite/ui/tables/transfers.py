@@ -118,6 +118,6 @@ def import_rows(
         except (TransferError, InputError) as error:
             raise JobError(str(error)) from None
         job.done = progress.done
-        job.say(f"{progress.done:,} rows were stored, {progress.failed:,} were not")
+        job.say(f"Stored: {progress.done:,} rows. Not stored: {progress.failed:,}")
 
     return work

@@ -74,7 +74,7 @@ class Value(NamedTuple):
         try:
             return edm.literal(_PARSERS.get(self.type, str)(self.text))
         except ValueError:
-            raise ValueFormatError(f"{self.text[:80]!r} is no {self.type}; {EXAMPLES[self.type]}") from None
+            raise ValueFormatError(f"{self.text[:80]!r} is no {self.type}: enter {EXAMPLES[self.type]}") from None
 
     @property
     def bytes(self) -> int:
@@ -105,8 +105,8 @@ EXAMPLES: Mapping[str, str] = {
     "Int64": "a whole number from -9223372036854775808 to 9223372036854775807",
     "Double": "a number such as 1.5, or NaN, Infinity or -Infinity",
     "Boolean": "true or false",
-    "DateTime": "such as 2026-11-28T09:30:00.1234567Z",
-    "Guid": "such as 01234567-89ab-cdef-0123-456789abcdef",
+    "DateTime": "a time such as 2026-11-28T09:30:00.1234567Z",
+    "Guid": "a GUID such as 01234567-89ab-cdef-0123-456789abcdef",
     "Binary": "Base64 of at most 65,536 bytes",
 }
 """Type -> what a value of it looks like."""
