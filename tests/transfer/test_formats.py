@@ -1,6 +1,7 @@
 """Files give entities back as they were: every type, missing against null against empty."""
 
 import io
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 
-from lazulite.transfer.csv_files import CsvOptions, CsvReader, CsvWriter
+from lazulite.transfer.csv_files import COLUMNS_MAX, CsvOptions, CsvReader, CsvWriter
 from lazulite.transfer.formats import FORMATS, ReadOptions, WriteOptions, format_of
 from lazulite.transfer.inputs import ChangedInputError, InputError, InputLines, Row
 from lazulite.transfer.json_lines import JsonLinesReader
+from lazulite.transfer.parquet_files import ParquetReader
 from lazulite.transfer.values import Entity, guess_type, property_names, type_of
 
 from .entities import ENTITIES, EVERY_TYPE, entity, typed
@@ -262,3 +264,25 @@ def test_lines_of_a_pipe_have_no_position() -> None:
 
     reader = JsonLinesReader(InputLines.of_file(Pipe(b"{}\n")))
     assert (len(list(reader.rows())), reader.position(), reader.size_bytes) == (1, None, None)
+
+
+def test_a_long_value_that_is_repeated_needs_little_memory() -> None:
+    repeats = 200
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * repeats, pa.int32()), pa.array(["x" * 1_000_000]))
+    keys = pa.array([str(number) for number in range(repeats)])
+    file = io.BytesIO()
+    pq.write_table(pa.table({"PartitionKey": keys, "RowKey": keys, "A": column}), file)
+    assert len(file.getvalue()) < 100_000
+    file.seek(0)
+    tracemalloc.start()
+    rows = sum(1 for _ in ParquetReader(file).rows())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows == repeats
+    assert peak < 64 << 20
+
+
+def test_a_file_has_at_most_so_many_columns() -> None:
+    file = io.BytesIO(",".join(f"c{number}" for number in range(COLUMNS_MAX + 1)).encode())
+    with pytest.raises(InputError, match="columns"):
+        FORMATS["csv"].read(file, ReadOptions())

@@ -290,6 +290,8 @@ class CsvReader:
         header = next(self._records, None)
         if not isinstance(header, list) or not header:
             raise InputError("the file is empty; its first line names the columns")
+        if len(header) > COLUMNS_MAX:
+            raise InputError(f"the first line names {len(header):,} columns; at most {COLUMNS_MAX:,} are read")
         self._names = header
         self._is_typed = any(name.endswith(TYPE_SUFFIX) for name in header)
         sample = islice(self._numbered(), 2 if self._is_typed else SAMPLE_ROWS)

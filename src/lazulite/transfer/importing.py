@@ -116,7 +116,8 @@ class Checkpoint:
             return
         text = json.dumps({**self._identity, "rows": rows, "position": position})
         beside = self._path.with_name(f"{self._path.name}.new")
-        with beside.open("w", encoding="ascii") as file:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="ascii") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -10,10 +10,11 @@ import marshal
 import math
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
@@ -42,6 +43,8 @@ _Field: TypeAlias = "pa.Field[Any]"
 _GROUP_ROWS = 10_000
 _GROUP_BYTES = 64 << 20
 _READ_ROWS = 2_000
+_PART_BYTES = 16 << 20
+"""Bytes of texts that become rows together."""
 _FOOTER_BYTES = 64 << 10
 _TICKS_OF_UNIT = {"s": 10_000_000, "ms": 10_000, "us": 10}
 _FIRST_YEAR, _LAST_YEAR = "1678", "2261"
@@ -204,7 +207,7 @@ class ParquetReader:
         self._digest = hashlib.blake2b(file.read() + str(self.size_bytes).encode(), digest_size=16).hexdigest()
         file.seek(0)
         try:
-            self._file = pq.ParquetFile(file)
+            self._file = _opened(file)
         except pa.ArrowInvalid as error:
             raise InputError(f"the file is not Parquet: {str(error)[:200]}") from None
         names = self._file.schema_arrow.names
@@ -229,7 +232,7 @@ class ParquetReader:
             skipped -= metadata.row_group(first).num_rows
             first += 1
         groups = list(range(first, metadata.num_row_groups))
-        for batch in self._file.iter_batches(_READ_ROWS, row_groups=groups) if groups else ():
+        for batch in _small(self._file.iter_batches(_READ_ROWS, row_groups=groups)) if groups else ():
             arrays = [batch.column(at) for at in range(batch.num_columns)]
             values = [column.members(arrays[column.at]) for column in self._columns]
             types = [None if column.type_at < 0 else arrays[column.type_at].to_pylist() for column in self._columns]
@@ -268,6 +271,39 @@ class ParquetReader:
         if position.get("digest") != self._digest:
             raise ChangedInputError("the input has changed since")
         self._row = row
+
+
+def _opened(file: IO[bytes]) -> pq.ParquetFile:
+    """Open a file whose repeated values stay single until its rows are made."""
+    found = pq.ParquetFile(file)
+    metadata = found.metadata
+    if not metadata.num_row_groups:
+        return found
+    group = metadata.row_group(0)
+    chunks = [group.column(at) for at in range(group.num_columns)]
+    repeated = [
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in each for each in chunk.encodings)
+    ]
+    return pq.ParquetFile(file, read_dictionary=repeated) if repeated else found
+
+
+def _small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches in parts whose values need little memory, however often a long one is repeated."""
+    for batch in batches:
+        row_bytes = max(1, sum(_longest(batch.column(at)) for at in range(batch.num_columns)))
+        rows = max(1, _PART_BYTES // row_bytes)
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def _longest(array: _Array) -> int:
+    """Return the bytes of the longest text of an array; 0 for other types."""
+    values = array.dictionary if isinstance(array, pa.DictionaryArray) else array
+    if not isinstance(values, pa.StringArray | pa.BinaryArray | pa.LargeStringArray | pa.LargeBinaryArray):
+        return 0
+    return pc.max(pc.binary_length(values)).as_py() or 0
 
 
 def _same(array: _Array) -> list[Json]:

@@ -20,6 +20,8 @@ from lazulite.ui.backend import BackendError
 RUNNING_MAX = 2
 WAITING_MAX = 16
 ENDED_MAX = 50
+FILES_MAX = 4
+"""Of the jobs that have ended, so many of the last ones keep their files."""
 LINES_MAX = 200
 """The last lines of a report that are kept."""
 PAUSE_SECONDS_MAX = 0.25
@@ -178,6 +180,9 @@ class Jobs:
         ended = [each.id for each in self._jobs.values() if each.has_ended]
         for number in ended[:-ENDED_MAX]:
             self._jobs.pop(number).discard()
+        with_files = [each for each in self._jobs.values() if each.has_ended and each.file is not None]
+        for job in with_files[:-FILES_MAX]:
+            job.discard()
 
 
 def _report_failure(number: int, task: asyncio.Task[None]) -> None:

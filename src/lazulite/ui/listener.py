@@ -45,6 +45,7 @@ LIMITS = Limits(
     body_bytes=8 * MIB,
     buffered_bytes=64 * MIB,
     unauthenticated_bytes=8 * MIB,
+    header_read_seconds=5,
     request_seconds=300,
     drain_seconds=2,
 )

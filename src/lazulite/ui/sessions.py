@@ -20,13 +20,13 @@ SESSIONS_MAX = 32
 IDLE_SECONDS = 12 * 3600.0
 DELAY_SECONDS = 1.0
 WAITING_MAX = 4
-"""Wrong tokens whose responses are delayed at a time. One more is refused at once, unread."""
+"""Wrong tokens whose responses are delayed at a time. One more is refused at once."""
 NOTICES_MAX = 8
 _AGENT_CHARACTERS_MAX = 120
 
 
 class TooManyAttemptsError(Exception):
-    """So many wrong tokens came that no token is read now."""
+    """So many wrong tokens wait that one more is refused at once."""
 
 
 @dataclass(slots=True)
@@ -88,13 +88,13 @@ class Sessions:
             client: its address.
 
         Raises:
-            TooManyAttemptsError: other wrong tokens wait.
+            TooManyAttemptsError: the token is wrong, and other wrong ones wait. A right one always signs in.
         """
-        if self._waiting >= WAITING_MAX:
-            raise TooManyAttemptsError
         found = _find(self._tokens, _digest(token))
         if found is None:
             self.wrong_tokens += 1
+            if self._waiting >= WAITING_MAX:
+                raise TooManyAttemptsError
             self._waiting += 1
             try:
                 await self._sleep(DELAY_SECONDS)

@@ -150,10 +150,11 @@ async def delete_rows(call: PageCall) -> Redirect:
 
 def _selected(text: str) -> tuple[str, str, bytes, str]:
     try:
-        partition, row, etag = json.loads(text)
+        partition, row, etag = map(str, json.loads(text))
+        (partition + row + etag).encode()  # No key has half of a surrogate pair.
     except (ValueError, TypeError, RecursionError):
         raise PageError(400, "the selection is malformed: load the page again") from None
-    return str(partition), str(row), b"", str(etag)
+    return partition, row, b"", etag
 
 
 async def count(call: PageCall) -> Redirect:
