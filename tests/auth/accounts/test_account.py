@@ -259,3 +259,12 @@ def test_the_file_is_looked_at_no_more_often_than_said(tmp_path: Path) -> None:
     assert directory.get("orders") is None
     now += LOOK_SECONDS
     assert directory.get("orders") is not None
+
+
+def test_a_process_that_has_changed_the_file_looks_at_it_at_once(file: AccountFile) -> None:
+    directory = AccountDirectory({}, file, monotonic=lambda: 1.0)
+    assert directory.get("orders") is None
+    file.add("orders", RANDOM)
+    assert directory.get("orders") is None
+    directory.look()
+    assert directory.get("orders") is not None

@@ -182,6 +182,11 @@ class AccountDirectory:
         self._refresh()
         return not self._own_seen
 
+    def look(self) -> None:
+        """Read the file if it has changed; for a process that has changed it itself."""
+        if self._path is not None:
+            self._look(self._path)
+
     def _refresh(self) -> None:
         if self._path is not None:
             now_s = self._monotonic()

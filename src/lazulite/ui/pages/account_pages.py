@@ -138,3 +138,4 @@ async def _change(call: PageCall, change: Callable[[AccountStore], object]) -> N
         await asyncio.to_thread(change, store)
     except AccountsError as error:
         raise PageError(HTTPStatus.CONFLICT, str(error)) from None
+    call.services.directory.look()
