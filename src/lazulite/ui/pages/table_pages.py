@@ -1,6 +1,5 @@
 """The tables of an account, the grid of one table, and what is done to many rows."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 
@@ -46,8 +45,6 @@ TABLE = "/{account}/tables/{table}"
 TABLES_SHOWN = 100
 SIZES = (100, 250, 1000)
 _NEXT_TABLE = "x-ms-continuation-nexttablename"
-_CREATE_TRIES = 40
-_CREATE_WAIT_SECONDS = 0.25
 
 
 async def list_tables(call: PageCall) -> Context:
@@ -306,18 +303,9 @@ def _here(call: PageCall, **others: str) -> str:
 
 
 async def _create(client: ServiceClient, name: str) -> None:
-    """Create a table. While an old one of its name is being deleted, try again. Raises `BackendError`."""
-    body = json.dumps({"TableName": name}).encode()
+    """Create a table. Raises `BackendError`."""
     headers = {"Content-Type": "application/json", "Accept": "application/json;odata=nometadata"}
-    for rest in reversed(range(_CREATE_TRIES)):
-        try:
-            await client.send("POST", "Tables", {}, headers, body)
-        except BackendError as error:
-            if error.code != "TableBeingDeleted" or not rest:
-                raise
-            await asyncio.sleep(_CREATE_WAIT_SECONDS)
-        else:
-            return
+    await client.send("POST", "Tables", {}, headers, json.dumps({"TableName": name}).encode())
 
 
 async def _indexes(call: PageCall, table: str) -> Sequence[Json]:

@@ -194,7 +194,7 @@ async def empty_table(client: ServiceClient, table: str, create: Callable[[], Aw
     Args:
         client: of the table service.
         table: that is emptied.
-        create: creates the table; the drop of the old one may still be on its way.
+        create: creates the table.
     """
     policies = await client.send("GET", table, {"comp": "acl"})
     await client.send("DELETE", f"Tables('{table}')")
