@@ -414,7 +414,7 @@ def test_workers_have_the_same_targets_and_one_map(store: tuple[str, ...], tmp_p
 
         def is_replaced() -> bool:
             pids = [each.get("pid") for each in processes_of(control)]
-            return victim["pid"] not in pids and len(pids) == 3
+            return None not in pids and victim["pid"] not in pids and len(pids) == 3
 
         os.kill(victim["pid"], signal.SIGKILL)
         until(is_replaced, "its successor to accept requests")

@@ -65,6 +65,8 @@ class Run(NamedTuple):
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
+        if start == len(self.keys):
+            return start
         return bisect_left(self.keys, encode_key(space_of(self.keys[start]), *key), start)
 
 

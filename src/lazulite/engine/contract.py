@@ -78,7 +78,10 @@ class Slice(Protocol):
         ...
 
     def find(self, key: Key, start: int) -> int:
-        """Return the index of the first row from `start` on whose key is not before `key`; `len(values)` if none is."""
+        """Return the index of the first row from `start` on whose key is not before `key`; `len(values)` if none is.
+
+        `start` is at most `len(values)`.
+        """
         ...
 
 

@@ -74,6 +74,8 @@ class RowSlice:
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
+        if start == len(self.keys):
+            return start
         sought = self.keys[start][:SPACE_BYTES] + encode_key(0, *key)[SPACE_BYTES:]
         return bisect_left(self.keys, sought, start)
 
