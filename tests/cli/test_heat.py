@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 from azure.data.tables import TableServiceClient
+from azure.storage.queue import QueueServiceClient
 
 from lazulite.app.commands import KEY_SAMPLE, TRAFFIC, KeySampleArguments, TrafficArguments
 from lazulite.control.command import ControlError
@@ -89,6 +90,34 @@ def test_a_picture_of_a_location(tmp_path: Path) -> None:
         missing = tmp_path / "none" / "heat.svg"
         assert f"cannot write {missing}: No such file" in rejected(1, *here, "-o", str(missing))
         assert "container orders of account" in rejected(1, *here, "--service", "blob")
+
+
+def test_a_queue_has_no_partitions(tmp_path: Path) -> None:
+    location = tmp_path / "data"
+    with storage_server(location, meter=True) as storage:
+        with QueueServiceClient.from_connection_string(storage.connection_string) as service:
+            service.create_queue("orders").send_message("hello")
+        here = ("heat", "orders", "--service", "queue", "-l", str(location), "--account", "devstoreaccount1")
+        printed = lazulite(*here).stdout
+        assert "2 written" in printed
+        assert "partition" not in printed
+        assert lazulite(*here, "-o", str(tmp_path / "heat.html")).returncode == 0
+        assert "Busiest" not in (tmp_path / "heat.html").read_text()
+
+
+def test_queries_that_scan_name_their_property(tmp_path: Path) -> None:
+    location = tmp_path / "data"
+    with storage_server(location, meter=True) as storage:
+        work(storage.connection_string)
+        with TableServiceClient.from_connection_string(storage.connection_string) as service:
+            table = service.get_table_client("Orders")
+            for _ in range(3):
+                assert list(table.query_entities("PartitionKey eq 'batch' and City eq 'Oslo' and Paid")) == []
+        here = ("heat", "Orders", "-l", str(location), "--account", "devstoreaccount1", "--findings")
+        (line,) = lazulite(
+            *here, "--threshold", "pages-min=3", "--threshold", "scanned-per-returned=1"
+        ).stdout.splitlines()
+        assert re.search(r"most by queries of the class partition scan, 9\d% of those by City", line)
 
 
 def test_workers_are_added(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def counted(notes: list[tuple[str, tuple[int, ...], int]], time: Time, cuts: lis
     for key, counts, seconds in notes:
         time.now += seconds
         meter.note(ORDERS, key, counts)
-        meter.note_query(ORDERS, "point", 1, 1)
+        meter.note_query(ORDERS, "point", 1, 1, ["City"])
     return meter
 
 
@@ -60,6 +60,7 @@ def test_the_sum_of_two_processes(
     for found, *parts in zip(sums(total), *expected, strict=True):
         assert found == pytest.approx([a + b for a, b in zip(*parts, strict=True)])
     assert total.totals == [a + b for a, b in zip(known(meter).totals, known(second).totals, strict=True)]
+    assert total.queries["point"].properties["City"] == pytest.approx(total.queries["point"].scanned)
     assert total.queries["point"].pages == pytest.approx(
         known(meter).queries["point"].pages / meter.weight() + known(second).queries["point"].pages / second.weight()
     )

@@ -17,7 +17,7 @@ from lazulite.traffic.codec import decode, encode
 from lazulite.traffic.findings import Thresholds, findings
 from lazulite.traffic.heat_map import HeatMap, heat_map
 from lazulite.traffic.key_sample import KeySample
-from lazulite.traffic.meter import Meter, ResourceTraffic
+from lazulite.traffic.meter import PROPERTIES_MAX, Meter, ResourceTraffic
 from lazulite.traffic.picture import PICTURE_SIZE, coloured, encoded, html, png, shown, svg
 from tests.traffic.test_meter import GET, ORDERS, PUT, START, Time
 
@@ -196,6 +196,28 @@ def test_queries_that_scan_much_are_a_finding(returned: int, pages: int, expecte
     found = meter.traffic(ORDERS)
     assert found is not None
     assert [each.kind for each in findings(found)] == expected
+
+
+def test_the_property_that_most_scans_filter_by_is_named() -> None:
+    meter = Meter(Time())
+    for number in range(2_000):
+        meter.note_query(ORDERS, "table scan", 1_000, 1, ["City"] if number % 4 else ["Name", "City"])
+        meter.note_query(ORDERS, "partition scan", 10, 1, ["Zip"])
+    found = meter.traffic(ORDERS)
+    assert found is not None
+    (finding,) = findings(found)
+    assert "most by queries of the class table scan, 100% of those by City, 1,000 rows a page" in finding.evidence
+    assert finding.remedy.startswith("Make City the PartitionKey")
+    assert "'<City>;<RowKey>'" in finding.remedy
+
+
+def test_properties_are_bounded() -> None:
+    meter = Meter(Time())
+    for number in range(100):
+        meter.note_query(ORDERS, "table scan", 1, 1, [f"P{number}"])
+    found = meter.traffic(ORDERS)
+    assert found is not None
+    assert list(found.queries["table scan"].properties) == [f"P{number}" for number in range(PROPERTIES_MAX)]
 
 
 def pixels(data: bytes) -> list[list[tuple[int, ...]]]:

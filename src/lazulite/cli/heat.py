@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lazulite.app.commands import KEY_SAMPLE, TRAFFIC, KeySampleArguments, TrafficArguments
 from lazulite.cli.errors import CommandError
@@ -15,7 +15,7 @@ from lazulite.control.command import ControlError
 from lazulite.settings.extras import require_extra
 from lazulite.traffic.codec import decode, join
 from lazulite.traffic.counters import COUNTERS
-from lazulite.traffic.findings import Thresholds, busiest, findings
+from lazulite.traffic.findings import Thresholds, busiest, findings, shares_of
 from lazulite.traffic.heat_map import HeatMap, heat_map
 from lazulite.traffic.key_sample import KeySample
 from lazulite.traffic.meter import ResourceTraffic
@@ -23,6 +23,8 @@ from lazulite.traffic.picture import html, png, shown, svg
 
 _PARTITIONS = 10
 """The busiest partitions that are named."""
+_Shares: TypeAlias = Sequence[tuple[str, float]]
+"""Partitions, each with its share of the traffic."""
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
@@ -38,13 +40,14 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         sample = _sample(args, environ, traffic) if args.findings else None
     except ControlError as error:
         raise CommandError(error) from None
+    shares = shares_of(args.service, traffic, _PARTITIONS)
     drawn = heat_map(args.name, traffic, now, args.last)
     if args.output is not None:
-        _write(args.output, drawn, traffic)
+        _write(args.output, drawn, shares)
     if sample is not None:
         _print_findings(traffic, sample, thresholds)
     elif args.output is None:
-        for line in _summary(drawn, traffic):
+        for line in _summary(drawn, traffic, shares):
             print(line)
     return 0
 
@@ -96,7 +99,7 @@ def _print_findings(traffic: ResourceTraffic, sample: KeySample, thresholds: Thr
         print("no findings")
 
 
-def _write(path: Path, drawn: HeatMap, traffic: ResourceTraffic) -> None:
+def _write(path: Path, drawn: HeatMap, shares: _Shares) -> None:
     """Write a new file, which only its owner may read: keys are data.
 
     Raises:
@@ -104,7 +107,7 @@ def _write(path: Path, drawn: HeatMap, traffic: ResourceTraffic) -> None:
     """
     contents = {
         ".svg": lambda: svg(drawn).encode(),
-        ".html": lambda: html(drawn, _shares(traffic)).encode(),
+        ".html": lambda: html(drawn, shares).encode(),
         ".png": lambda: png(drawn),
         ".json": lambda: json.dumps(drawn.as_json()).encode(),
     }
@@ -116,16 +119,11 @@ def _write(path: Path, drawn: HeatMap, traffic: ResourceTraffic) -> None:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _shares(traffic: ResourceTraffic) -> list[tuple[str, float]]:
-    load = traffic.load
-    return [(key, count / load) for key, count in traffic.hitters.top(_PARTITIONS)] if load else []
-
-
-def _summary(drawn: HeatMap, traffic: ResourceTraffic) -> Iterator[str]:
+def _summary(drawn: HeatMap, traffic: ResourceTraffic, shares: _Shares) -> Iterator[str]:
     counts = (f"{count:,.0f} {name.replace('_', ' ')}" for name, count in zip(COUNTERS, traffic.totals, strict=True))
     yield f"{drawn.name}: {', '.join(counts)}"
     for each in drawn.hottest(_PARTITIONS):
         after = "the end" if each.after is None else shown(each.after)
         yield f"keys {shown(each.first)} to {after}: {each.reads:,.2f} reads/s, {each.writes:,.2f} writes/s"
-    for key, share in _shares(traffic):
+    for key, share in shares:
         yield f"partition {key!r}: {share:.1%} of the traffic"

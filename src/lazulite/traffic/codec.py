@@ -33,8 +33,8 @@ def encode(traffic: ResourceTraffic, weight: float, seconds: float) -> Iterator[
             **{name: getattr(order, name) / weight for name in WEIGHTED},
         },
         "queries": {
-            name: [query.pages / weight, query.scanned / weight, query.returned / weight]
-            for name, query in traffic.queries.items()
+            name: [query.pages, query.scanned, query.returned, query.properties]
+            for name, query in ((name, query.scaled(1 / weight)) for name, query in traffic.queries.items())
         },
     }
     for each in traffic.ranges.ranges:
@@ -55,9 +55,10 @@ def decode(items: Iterable[Json]) -> ResourceTraffic:
     traffic.hitters.merge(head["partitions"].items(), head["partitions_total"], head["partitions_error"])
     for name, value in head["order"].items():
         setattr(traffic.order, name, value)
-    for name, numbers in head["queries"].items():
-        traffic.queries[name] = QueryCount()
-        traffic.queries[name].add(*numbers)
+    for name, (*numbers, properties) in head["queries"].items():
+        query = traffic.queries[name] = QueryCount()
+        query.add(*numbers)
+        query.properties.update(properties)
     traffic.ranges = KeyRanges.of([_range(each) for each in ranges])
     return traffic
 
@@ -81,4 +82,4 @@ def join(traffic: ResourceTraffic, other: ResourceTraffic) -> None:
     traffic.hitters.merge(hitters.counts.items(), hitters.total, hitters.error)
     traffic.order.join(other.order)
     for name, query in other.queries.items():
-        traffic.queries.setdefault(name, QueryCount()).add(query.pages, query.scanned, query.returned)
+        traffic.queries.setdefault(name, QueryCount()).join(query)

@@ -4,7 +4,7 @@ Sources: the study *How to get most out of Windows Azure Tables* (2010), section
 and the table design guide. The thresholds are ours.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,6 +82,12 @@ def busiest(traffic: ResourceTraffic) -> str:
     return next((key for key, _ in traffic.hitters.top(1)), "")
 
 
+def shares_of(service: str, traffic: ResourceTraffic, count: int) -> Sequence[tuple[str, float]]:
+    """Return the busiest partitions with their shares of the traffic; none of a queue, which is one partition."""
+    load = traffic.load if service != "queue" else 0
+    return [(key, each / load) for key, each in traffic.hitters.top(count)] if load else []
+
+
 def _hot(traffic: ResourceTraffic, sample: KeySample, thresholds: Thresholds) -> Iterator[Finding]:
     hitters, load, target = traffic.hitters, traffic.load, thresholds.partition_target
     for key, count in hitters.top(1):
@@ -132,12 +138,17 @@ def _scans(traffic: ResourceTraffic, thresholds: Thresholds) -> Iterator[Finding
         return
     name, worst = max(traffic.queries.items(), key=lambda item: item[1].scanned)
     key = busiest(traffic) or next((each for part in traffic.ranges.ranges for each in part.samples), "")
+    filtered = max(worst.properties, key=lambda each: worst.properties[each], default=None)
+    most = f"most by queries of the class {name}"
+    if filtered is not None:
+        most += f", {worst.properties[filtered] / max(worst.scanned, 1):.0%} of those by {filtered}"
     yield Finding(
         "scan-heavy",
         f"Queries scanned {scanned / max(returned, 1):,.0f} rows for each that they returned, in {pages:,.0f} pages; "
-        f"most by queries of the class {name}, {worst.scanned / max(worst.pages, 1):,.0f} rows a page.",
-        "Make the filtered property the PartitionKey or the beginning of the RowKey, or store the entity a second time "
-        f"in the same transaction, under a RowKey of that property: {key!r} and '<property>;<RowKey>'.",
+        f"{most}, {worst.scanned / max(worst.pages, 1):,.0f} rows a page.",
+        f"Make {filtered or 'the filtered property'} the PartitionKey or the beginning of the RowKey, or store the "
+        "entity a second time in the same transaction, under a RowKey of that property: "
+        f"{key!r} and '<{filtered or 'property'}>;<RowKey>'.",
     )
 
 

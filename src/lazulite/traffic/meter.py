@@ -16,7 +16,7 @@ of accounts, tables and partitions.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from math import exp2
@@ -50,6 +50,8 @@ COUNTED_MAX: Final = 16_384
 HALF_LIFE_SECONDS: Final = 900.0
 SPLIT_COST_MIN: Final = 16.0
 """The load below which no range is divided."""
+PROPERTIES_MAX: Final = 16
+"""The filtered properties that are told apart, of a class of queries: the first ones."""
 CELLS_DIVIDED_MAX: Final = 4_096
 """The cells of the ranges that one balance divides: it holds up requests by some milliseconds."""
 _MERGED_MIN = 8
@@ -124,16 +126,36 @@ class WriteOrder:
 class QueryCount:
     """The pages of queries of one class, weighted."""
 
-    __slots__ = ("pages", "returned", "scanned")
+    __slots__ = ("pages", "properties", "returned", "scanned")
 
     def __init__(self) -> None:
         self.pages = self.scanned = self.returned = 0.0
+        self.properties: dict[str, float] = {}
+        """By a property that the queries filter by, the rows scanned for them; at most `PROPERTIES_MAX`."""
 
-    def add(self, pages: float, scanned: float, returned: float) -> None:
-        """Count pages."""
+    def add(self, pages: float, scanned: float, returned: float, properties: Iterable[str] = ()) -> None:
+        """Count pages of queries that filter by some properties."""
         self.pages += pages
         self.scanned += scanned
         self.returned += returned
+        for name in properties:
+            self._add_property(name, scanned)
+
+    def join(self, other: "QueryCount", weight: float = 1.0) -> None:
+        """Add what another one counted, times a weight."""
+        self.add(other.pages * weight, other.scanned * weight, other.returned * weight)
+        for name, scanned in other.properties.items():
+            self._add_property(name, scanned * weight)
+
+    def scaled(self, share: float) -> "QueryCount":
+        """Return the same counts, times a share."""
+        found = QueryCount()
+        found.join(self, share)
+        return found
+
+    def _add_property(self, name: str, scanned: float) -> None:
+        if name in self.properties or len(self.properties) < PROPERTIES_MAX:
+            self.properties[name] = self.properties.get(name, 0.0) + scanned
 
 
 class ResourceTraffic:
@@ -191,12 +213,7 @@ class ResourceTraffic:
         self.order.scale(share)
         for each in self.ranges.ranges:
             each.load *= share
-        for query in self.queries.values():
-            query.pages, query.scanned, query.returned = (
-                query.pages * share,
-                query.scanned * share,
-                query.returned * share,
-            )
+        self.queries = {name: query.scaled(share) for name, query in self.queries.items()}
 
 
 class Meter:
@@ -238,12 +255,14 @@ class Meter:
             self.flush()
         self._pending.append((resource, keys, counts))
 
-    def note_query(self, resource: Resource, name: str, scanned: int, returned: int) -> None:
-        """Count a page of a query, beside `note`, by the name of its class."""
+    def note_query(
+        self, resource: Resource, name: str, scanned: int, returned: int, properties: Iterable[str] = ()
+    ) -> None:
+        """Count a page of a query, beside `note`, by the name of its class and the properties that it filters by."""
         query = self._queries.get((resource, name))
         if query is None:
             query = self._queries[resource, name] = QueryCount()
-        query.add(1, scanned, returned)
+        query.add(1, scanned, returned, properties)
 
     def resources(self) -> list[Resource]:
         """Return the resources that are known, the busiest first."""
@@ -279,8 +298,7 @@ class Meter:
         for resource, keys, counts in pending:
             self._traffic(resource).add(keys, counts, minute, weight)
         for (resource, name), query in queries.items():
-            known = self._traffic(resource).queries.setdefault(name, QueryCount())
-            known.add(query.pages * weight, query.scanned * weight, query.returned * weight)
+            self._traffic(resource).queries.setdefault(name, QueryCount()).join(query, weight)
         self._noted = now
         self._counted += len(pending)
         if not 0 <= now - self._balanced < BALANCE_SECONDS or self._counted >= COUNTED_MAX:

@@ -137,6 +137,7 @@ def html(found: HeatMap, partitions: Sequence[tuple[str, float]]) -> str:
         for each in found.hottest(20)
     )
     shares = "".join(f"<tr><td><code>{_text(key)}</code></td><td>{share:.1%}</td></tr>" for key, share in partitions)
+    busiest = f"<h2>Busiest partitions</h2><table><tr><th>partition</th><th>share</th></tr>{shares}</table>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>Heat map of {_text(found.name)}</title><style>"
@@ -145,8 +146,7 @@ def html(found: HeatMap, partitions: Sequence[tuple[str, float]]) -> str:
         "td,th{padding:.2rem 1rem .2rem 0;text-align:left}td:nth-last-child(-n+2){font-variant-numeric:tabular-nums}"
         f"</style></head><body>{svg(found)}"
         "<h2>Hottest key ranges</h2><table><tr><th>from</th><th>to, without</th><th>reads/s</th><th>writes/s</th></tr>"
-        f"{ranges}</table><h2>Busiest partitions</h2><table><tr><th>partition</th><th>share</th></tr>"
-        f"{shares}</table></body></html>\n"
+        f"{ranges}</table>{busiest if partitions else ''}</body></html>\n"
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lazulite.table.query.filter import parse
-from lazulite.table.query.shape import CONDITIONS_MAX, shape_of
+from lazulite.table.query.shape import CONDITIONS_MAX, filtered_properties, shape_of
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,19 @@ from lazulite.table.query.shape import CONDITIONS_MAX, shape_of
 def test_shapes(text: str, expected: str) -> None:
     found = shape_of(parse(text))
     assert ", ".join(f"{each.property} {each.operator}" for each in found.conditions) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PartitionKey eq 'x' and RowKey ge 'a' and RowKey lt 'b'", ["RowKey"]),
+        ("City eq 'x' and Paid and not (C eq 1)", ["City", "Paid"]),
+        ("A eq 1 or B eq 2", []),
+        (" and ".join(f"P{number} eq 1" for number in range(99)), [f"P{number}" for number in range(CONDITIONS_MAX)]),
+    ],
+)
+def test_the_filtered_properties(text: str, expected: list[str]) -> None:
+    assert filtered_properties(parse(text)) == expected
 
 
 def test_no_filter_has_no_conditions() -> None:

@@ -28,7 +28,7 @@ from lazulite.table.query.filter import Node, compile_predicate, parse, plan, qu
 from lazulite.table.query.options import read_select, read_top, reject_unknown_options
 from lazulite.table.query.page import Page, PageRequest, read_page
 from lazulite.table.query.row_predicates import row_test
-from lazulite.table.query.shape import POINT_CONDITIONS, shape_of
+from lazulite.table.query.shape import POINT_CONDITIONS, filtered_properties, shape_of
 from lazulite.table.responses import POINT_TIMING, entity_opening, page_answer, server_timing
 from lazulite.table.versions import require_odata
 from lazulite.traffic.meter import Meter, Resource
@@ -240,7 +240,7 @@ async def query_entities(call: Call) -> Response:
     if meter is not None:
         metered = metered_table(call)
         meter.note(metered, _covered(within, page), (0, page.scanned, 0, 0, page.items_bytes, 1, 0))
-        meter.note_query(metered, name, page.scanned, len(page.items))
+        meter.note_query(metered, name, page.scanned, len(page.items), filtered_properties(tree))
         if meter.recording is not None:
             shape = shape_of(tree)
             counts = {"top": asked or 0, "scanned": page.scanned, "returned": len(page.items)}

@@ -7,6 +7,7 @@ character counted up.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lazulite.table.model.edm import Value
@@ -58,6 +59,17 @@ def shape_of(tree: Node | None) -> Shape:
     names = {each.property for each in kept if each.operator == "eq"}
     values = ((term.property, term.value) for terms in compared.values() for term in terms if term.operator == "eq")
     return Shape(tuple(sorted(kept)), tuple(each for each in values if each[0] in names))
+
+
+def filtered_properties(tree: Node | None) -> Sequence[str]:
+    """Return the properties that a filter restricts beside the PartitionKey, of at most `CONDITIONS_MAX` terms."""
+    found = dict.fromkeys(
+        term.name if isinstance(term, BooleanProperty) else term.property
+        for term in islice(conjuncts(tree) if tree is not None else (), CONDITIONS_MAX)
+        if isinstance(term, (BooleanProperty, Comparison))
+    )
+    found.pop("PartitionKey", None)
+    return list(found)
 
 
 def _restriction(terms: Sequence[Comparison]) -> Restriction:

@@ -9,7 +9,7 @@ from lazulite.app.commands import KEY_SAMPLE, TRAFFIC, KeySampleArguments, Traff
 from lazulite.control.command import ControlError
 from lazulite.settings.addresses import BLOB, QUEUE, TABLE
 from lazulite.traffic.codec import decode
-from lazulite.traffic.findings import Finding, busiest, findings
+from lazulite.traffic.findings import Finding, busiest, findings, shares_of
 from lazulite.traffic.heat_map import HeatMap, HotRange, heat_map
 from lazulite.traffic.key_sample import KeySample
 from lazulite.traffic.meter import ResourceTraffic
@@ -69,7 +69,11 @@ async def show_heat(call: PageCall) -> Context:
         return {**context, "problem": error.code}
     traffic = decode(items)
     found = heat_map(name, traffic, items[0]["time"], float(last))
-    return {**context, "view": _view(found, traffic), "findings": await _findings(call, service, name, traffic)}
+    return {
+        **context,
+        "view": _view(service, found, traffic),
+        "findings": await _findings(call, service, name, traffic),
+    }
 
 
 async def names_of(call: PageCall, service: str) -> Sequence[str]:
@@ -86,11 +90,10 @@ async def names_of(call: PageCall, service: str) -> Sequence[str]:
     return [each.findtext("Name") or "" for each in root.iter(tag)]
 
 
-def _view(found: HeatMap, traffic: ResourceTraffic) -> HeatView:
+def _view(service: str, found: HeatMap, traffic: ResourceTraffic) -> HeatView:
     starts, rows = joined(found)
     panels = [HeatPanel(title, each, max(map(max, each), default=0.0)) for title, each in rows.items()]
-    load = traffic.load
-    shares = [(key, count / load) for key, count in traffic.hitters.top(PARTITIONS_MAX)] if load else []
+    shares = shares_of(service, traffic, PARTITIONS_MAX)
     texts = [shown(each) for each in starts]
     return HeatView(found.begin, found.seconds, found.columns, texts, panels, found.hottest(RANGES_MAX), shares)
 
