@@ -155,6 +155,8 @@ def test_the_tables_that_are_known_are_bounded_and_idle_ones_are_forgotten() -> 
     for space in range(TABLES_MAX + 10):
         world.ask("p", space=space)
     assert len(world.live.maps) == TABLES_MAX
+    (beyond,) = world.live.map_of(TABLE._replace(space=TABLES_MAX + 5)).ranges
+    assert beyond.server == (TABLES_MAX + 5) % world.live.servers
     world.now += 1_200
     world.ask("p", space=1)
     assert len(world.live.maps) == 1

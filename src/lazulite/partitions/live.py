@@ -156,10 +156,10 @@ class LivePartitions:
         """Return the map of a table, a new one if it has none."""
         found = self._maps.get(table)
         if found is None:
-            found = RangeMap.of_new_table(self._balancer.place(self._maps), self._clock())
-            if len(self._maps) < TABLES_MAX:
-                self._maps[table] = found
-                self._loads[table] = loads_of(found, {})
+            if len(self._maps) >= TABLES_MAX:  # To count the ranges of that many tables takes longer than a request.
+                return RangeMap.of_new_table(table.space % self.servers, self._clock())
+            found = self._maps[table] = RangeMap.of_new_table(self._balancer.place(self._maps), self._clock())
+            self._loads[table] = loads_of(found, {})
         return found
 
     def states(self, table: TableKey) -> list[RangeState]:
