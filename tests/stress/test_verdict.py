@@ -25,13 +25,14 @@ def step(
     busy: float = 0.3,
     latency: float = 0.01,
     round_trip: float | None = None,
+    is_steady: bool = True,
 ) -> Step:
     """Return a step of one second."""
     requests = int(per_second)
     window = Window(
         0, 1, requests, Counter(refused or {}), Counter(failed or {}), Counter({bucket_of(latency): requests}), busy
     )
-    return Step(load or Load(64, per_second), 1, [window], 1.0, 3.0, True, round_trip)
+    return Step(load or Load(64, per_second), 1, [window], 1.0, 3.0, is_steady, round_trip)
 
 
 def judged(*steps: Step, plan: Plan = PLAN, **_: Any) -> tuple[Outcome, Limit, str]:
@@ -112,6 +113,15 @@ def test_failed_requests_give_no_verdict(failed: dict[str, int], limit: Limit) -
 
 def test_no_response_gives_no_verdict() -> None:
     assert judged(step(0))[0] == Outcome.NONE
+
+
+def test_a_peak_that_never_became_steady_does_not_pass() -> None:
+    outcome, limit, sentence = judged(step(100), step(400, is_steady=False))
+    assert (outcome, limit, outcome.value) == (Outcome.NONE, Limit.WARM_UP, 3)
+    assert "after 3 s, the rate or the median latency at 400 requests/s still changed by more than 5%" in sentence
+    assert judged(step(100, is_steady=False), step(400))[0] == Outcome.PASS
+    assert judged(step(400, {"partition": 1}, is_steady=False))[0] == Outcome.FAIL
+    assert judged(step(600, is_steady=False))[0] == Outcome.FAIL
 
 
 def test_the_table_has_a_line_for_each_step() -> None:

@@ -2,7 +2,8 @@
 
 The rule: a sample table with the chosen keys takes the peak load of an application, on one partition. It passes if
 nothing is throttled and the rate is within the target. A rate above the target does not pass, throttled or not, as the
-service may throttle it later. Invariant: what the clients could not send says nothing about the endpoint.
+service may throttle it later. Invariant: what the clients could not send says nothing about the endpoint, and a load
+that never became steady does not pass.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from lazulite.partitions.targets import Targets
 from lazulite.stress.plan import Plan
 from lazulite.stress.run import Step, reasons
+from lazulite.stress.window import STEADY_SHARE
 
 BUSY_SHARE = 0.9
 """A process of clients that used or wanted a CPU for so much of the time was at its limit."""
@@ -44,6 +46,7 @@ class Limit(Enum):
     ACCOUNT = "the account"
     NETWORK = "the network"
     LOAD = "the load asked for"
+    WARM_UP = "the time to warm up"
 
 
 class Verdict(NamedTuple):
@@ -62,7 +65,7 @@ def judge(steps: Sequence[Step], plan: Plan, targets: Targets) -> Verdict:
         plan: what was asked for.
         targets: to pass.
     """
-    for check in (_failed, _refused, _client_bound, _above_target, _not_reached):
+    for check in (_failed, _refused, _client_bound, _above_target, _not_reached, _unsteady):
         found = check(steps, plan, targets)
         if found is not None:
             return found
@@ -150,6 +153,18 @@ def _not_reached(steps: Sequence[Step], plan: Plan, _: Targets) -> Verdict | Non
         f"{step.offered:,.0f}, and the clients had a CPU to spare"
     )
     return Verdict(Outcome.FAIL, limit, sentence)
+
+
+def _unsteady(steps: Sequence[Step], _: Plan, __: Targets) -> Verdict | None:
+    step = steps[-1]
+    if step.is_steady:
+        return None
+    sentence = (
+        f"the limit is the time to warm up: after {step.warm_seconds:,g} s, the rate or the median latency at "
+        f"{step.load.name} still changed by more than {STEADY_SHARE:.0%}; use more --warm-seconds, or more --seconds, "
+        "as windows then are longer"
+    )
+    return Verdict(Outcome.NONE, Limit.WARM_UP, sentence)
 
 
 def _passed(steps: Sequence[Step], plan: Plan, targets: Targets) -> Verdict:
