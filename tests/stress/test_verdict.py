@@ -41,15 +41,15 @@ def judged(*steps: Step, plan: Plan = PLAN, **_: Any) -> tuple[Outcome, Limit, s
 
 def test_a_load_within_the_target_passes() -> None:
     outcome, limit, sentence = judged(step(400))
-    assert (outcome, limit, outcome.value) == (Outcome.PASS, Limit.LOAD, 0)
-    assert "400 entities per second on one partition, whose target is 500" in sentence
+    assert (outcome, limit, outcome.value) == (Outcome.PASS, Limit.RATE, 0)
+    assert "400 entities per second on one partition are within the target of 500" in sentence
     assert "a margin of 25% included" in judge([step(400)], plan_of({"rate": [320], "margin": 0.25}), CURRENT).sentence
 
 
 def test_a_load_above_the_target_fails_also_if_nothing_was_throttled() -> None:
     outcome, limit, sentence = judged(step(600))
     assert (outcome, limit, outcome.value) == (Outcome.FAIL, Limit.PARTITION, 1)
-    assert "nothing was throttled, but the service may do so later" in sentence
+    assert "nothing was throttled, but the service may throttle that later" in sentence
 
 
 def test_partitions_share_a_load() -> None:
@@ -95,12 +95,35 @@ def test_a_saturated_server_is_told_from_a_saturated_client() -> None:
     assert judged(far)[:2] == (Outcome.FAIL, Limit.NETWORK)
 
 
-def test_a_closed_loop_that_rises_no_more_is_at_the_limit_of_the_server() -> None:
-    plan = plan_of({"clients": [4, 8]})
-    rising = [step(200, load=Load(4, None)), step(390, load=Load(8, None))]
-    assert judge(rising, plan, CURRENT)[:2] == (Outcome.PASS, Limit.LOAD)
-    flat = [step(200, load=Load(4, None)), step(205, load=Load(8, None))]
-    assert judge(flat, plan, CURRENT)[:2] == (Outcome.PASS, Limit.SERVER)
+@pytest.mark.parametrize(
+    ("loops", "limit", "sentence"),
+    [
+        ({8: 400}, Limit.CLIENTS, "the limit is the number of clients: more --clients may get a higher rate"),
+        ({4: 200, 8: 390}, Limit.CLIENTS, "the limit is the number of clients: more --clients may get a higher rate"),
+        ({4: 200, 8: 205}, Limit.SERVER, "the limit is the server: more clients got no higher rate"),
+    ],
+)
+def test_a_closed_loop_that_passes_names_its_limit(loops: dict[int, float], limit: Limit, sentence: str) -> None:
+    steps = [step(rate, load=Load(clients, None)) for clients, rate in loops.items()]
+    found = judge(steps, plan_of({"clients": [*loops]}), CURRENT)
+    assert found[:2] == (Outcome.PASS, limit)
+    assert found.sentence.endswith(sentence)
+
+
+def test_each_sentence_names_its_limit() -> None:
+    far = step(150, load=Load(64, 400), latency=0.1, round_trip=0.09)
+    failed = [step(0), step(400, failed={"404": 50}), step(400, failed={"timeout": 9})]
+    for each in (
+        *failed,
+        step(400, {"account": 9}),
+        step(300, busy=1),
+        step(600),
+        far,
+        step(9, is_steady=False),
+        step(1),
+    ):
+        found = judge([each], PLAN, STUDY_2010_STRICT)
+        assert f"the limit is {found.limit.value}" in found.sentence
 
 
 @pytest.mark.parametrize(

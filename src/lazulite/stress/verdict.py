@@ -45,7 +45,8 @@ class Limit(Enum):
     SERVER = "the server"
     ACCOUNT = "the account"
     NETWORK = "the network"
-    LOAD = "the load asked for"
+    RATE = "the rate asked for"
+    CLIENTS = "the number of clients"
     WARM_UP = "the time to warm up"
 
 
@@ -89,10 +90,11 @@ def _failed(steps: Sequence[Step], _: Plan, __: Targets) -> Verdict | None:
     if found.answered and count <= FAILED_SHARE * found.answered:
         return None
     if not found.answered:
-        return Verdict(Outcome.NONE, Limit.SERVER, "no request was answered, so the server or the network stands still")
+        sentence = "the limit is the server, or the network before it: no request was answered"
+        return Verdict(Outcome.NONE, Limit.SERVER, sentence)
     limit = Limit.SERVER if any(reason.isdigit() for reason in found.failed) else Limit.NETWORK
-    share = count / found.answered
-    return Verdict(Outcome.NONE, limit, f"{share:.1%} of the requests failed: {reasons(found.failed)}")
+    share = f"{count / found.answered:.1%} of the requests failed"
+    return Verdict(Outcome.NONE, limit, f"the limit is {limit.value}: {share} ({reasons(found.failed)})")
 
 
 _WORDS = {"partition": Limit.PARTITION, "account": Limit.ACCOUNT, "ingress": Limit.ACCOUNT, "egress": Limit.ACCOUNT}
@@ -113,7 +115,7 @@ def _refused(steps: Sequence[Step], plan: Plan, targets: Targets) -> Verdict | N
     before = f"; nothing was throttled at {good[-1].load.name}" if good else ""
     sentence = (
         f"the limit is {limit.value}, which throttled {step.refused_share:.2%} of the requests ({word}) "
-        f"at {step.load.name}, {rate:,.0f} {_units(plan)} per second on one partition{before}"
+        f"at {step.load.name}, that is {rate:,.0f} {_units(plan)} per second on {_where(step, plan)}{before}"
     )
     return Verdict(Outcome.FAIL, limit, sentence)
 
@@ -130,14 +132,14 @@ def _client_bound(steps: Sequence[Step], plan: Plan, _: Targets) -> Verdict | No
 def _above_target(steps: Sequence[Step], plan: Plan, targets: Targets) -> Verdict | None:
     step = steps[-1]
     checks = (
-        (Limit.PARTITION, partition_rate(step, plan), partition_target(plan, targets), " on one partition"),
+        (Limit.PARTITION, partition_rate(step, plan), partition_target(plan, targets), f" on {_where(step, plan)}"),
         (Limit.ACCOUNT, step.offered, targets.account.target, ""),
     )
     for limit, rate, target, where in checks:
         if rate > target:
             sentence = (
-                f"the limit is {limit.value}: {rate:,.0f} {_units(plan)} per second{where} are above its target of "
-                f"{target:,.0f}; nothing was throttled, but the service may do so later"
+                f"the limit is {limit.value}: {rate:,.0f} {_units(plan)} per second{where} are above the target of "
+                f"{target:,.0f}; nothing was throttled, but the service may throttle that later"
             )
             return Verdict(Outcome.FAIL, limit, sentence)
     return None
@@ -149,8 +151,8 @@ def _not_reached(steps: Sequence[Step], plan: Plan, _: Targets) -> Verdict | Non
         return None
     limit = _slowest(step)
     sentence = (
-        f"the limit is {limit.value}: of {step.load.rate * plan.cost:,.0f} {_units(plan)} per second it took "
-        f"{step.offered:,.0f}, and the clients had a CPU to spare"
+        f"the limit is {limit.value}: of {step.load.rate * plan.cost:,.0f} {_units(plan)} per second asked for, "
+        f"{step.offered:,.0f} were answered, and the clients had a CPU to spare"
     )
     return Verdict(Outcome.FAIL, limit, sentence)
 
@@ -173,20 +175,29 @@ def _passed(steps: Sequence[Step], plan: Plan, targets: Targets) -> Verdict:
     rate, target = partition_rate(step, plan), partition_target(plan, targets)
     margin = f", a margin of {plan.margin:.0%} included" if plan.margin else ""
     sentence = (
-        f"nothing was throttled at {step.load.name}{margin}: {rate:,.0f} {_units(plan)} per second on one partition, "
-        f"whose target is {target:,.0f}; the limit is {limit.value}"
+        f"nothing was throttled at {step.load.name}{margin}: {rate:,.0f} {_units(plan)} per second on "
+        f"{_where(step, plan)} are within the target of {target:,.0f}; the limit is {limit.value}: {_BEYOND[limit]}"
     )
     return Verdict(Outcome.PASS, limit, sentence)
 
 
+_BEYOND = {
+    Limit.RATE: "a higher --rate was not tried",
+    Limit.CLIENTS: "more --clients may get a higher rate",
+    Limit.SERVER: "more clients got no higher rate",
+    Limit.NETWORK: "more clients got no higher rate, and a round trip takes most of the latency",
+}
+"""What is known about more load than one that passed."""
+
+
 def _limit_of_passed(steps: Sequence[Step]) -> Limit:
-    """Return what limited a load that passed: at a rate nothing did, and in a closed loop what takes the time."""
+    """Return what limited a load that passed: that no more was asked for, or else what takes the time."""
     step = steps[-1]
     if step.load.rate is not None:
-        return Limit.LOAD
+        return Limit.RATE
     fewer = [each for each in steps if each.load.clients < step.load.clients]
-    if fewer and step.rate > RISE * fewer[-1].rate:
-        return Limit.LOAD
+    if not fewer or step.rate > RISE * fewer[-1].rate:
+        return Limit.CLIENTS
     return _slowest(step)
 
 
@@ -195,6 +206,11 @@ def _slowest(step: Step) -> Limit:
     median = step.quantile_ms(0.5) / 1000
     is_far = step.round_trip is not None and step.round_trip >= ROUND_TRIP_SHARE * median > 0
     return Limit.NETWORK if is_far else Limit.SERVER
+
+
+def _where(step: Step, plan: Plan) -> str:
+    count = plan.spread(step.load.clients)
+    return "one partition" if count == 1 else f"each of {count:,} partitions"
 
 
 def _units(plan: Plan) -> str:
