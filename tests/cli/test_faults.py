@@ -10,6 +10,8 @@ from azure.data.tables import TableServiceClient
 
 from lazulite.testing import server as storage_server
 from tests.certificates import Authority
+from tests.postgres.server import shared
+from tests.server_process import running
 
 from .test_serve import lazulite, rejected, serving
 from .test_serve_workers import BOTH
@@ -82,6 +84,23 @@ def test_workers_do_what_the_primary_decides(tmp_path: Path) -> None:
         for text, message in (("clock_seconds = 5", "without workers"), ("stale = true", "without workers")):
             other = rules_file(tmp_path, f'[[rule]]\nname = "other"\n{text}')
             assert message in lazulite("faults", "add", other, *here).stderr
+        assert server.stop()[0] == 0
+
+
+def test_workers_on_a_database_do_what_the_primary_decides(tmp_path: Path) -> None:
+    path = rules_file(tmp_path, RULE + "every = 2\n")
+    here = ("--control-socket", str(tmp_path / "control.sock"))
+    with (
+        shared().database() as dsn,
+        running("--silent", "--engine", dsn, *BOTH, *here, "--faults", path) as server,
+    ):
+        connection = server.lines[1]
+        assert [status(connection) for _ in range(8)] == [200, 503] * 4
+        assert "busy: 4 of 8 requests" in lazulite("faults", "list", *here).stdout
+        lazulite("faults", "clear", *here)
+        assert [status(connection) for _ in range(6)] == [200] * 6
+        lazulite("faults", "add", path, *here)
+        assert [status(connection) for _ in range(4)] == [200, 503] * 2
         assert server.stop()[0] == 0
 
 

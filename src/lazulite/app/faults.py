@@ -41,8 +41,8 @@ async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> Fa
     Raises:
         ConfigError: see `RuleCommands.open`.
     """
-    if store.primary is not None:
-        return RemoteFaults(store.primary)
+    if store.faults is not None:
+        return RemoteFaults(store.faults)
     rules = FaultRules(may_change_clock=for_test or settings.faults is not None)
     await RuleCommands(rules, store.engine).open(settings, store.channel)
     return rules

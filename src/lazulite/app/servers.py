@@ -172,7 +172,7 @@ async def open_servers(
         certificate: of the services that have an HTTPS port.
         logs: record every exchange.
         makes: what makes each service.
-        prepare: makes the engine ready; None if it is.
+        prepare: connects with the primary; None: there is none.
         clock: the time now, for credentials, errors and messages.
         for_test: whether a test may add any rule of faults at any time, and reset the data.
 

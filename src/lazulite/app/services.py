@@ -231,7 +231,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
         store: rows and accounts.
         scheduler: runs slow work in slices.
         makes: what makes each service.
-        prepare: makes the engine ready; None if it is.
+        prepare: connects with the primary; None: there is none.
         clock: the time now, for credentials, errors and messages.
         begin_large: lets a large response begin.
         buffer: takes what servers record for analytics; None: no account gets any.
@@ -266,9 +266,9 @@ async def open_services(  # noqa: PLR0913 - most have a default
         caches = _invalidations(made.values())
         if prepare is not None:
             await prepare(with_faults(caches, faults))
-            if isinstance(faults, RemoteFaults):
-                await faults.learn()
-        else:
+        if isinstance(faults, RemoteFaults):
+            await faults.learn()
+        if store.primary is None:
             data = AccountData(store.engine, store.contents, caches_of(caches), shared=store.shared)
             data.register(store.channel)
             if for_test and store.contents is not None:

@@ -124,6 +124,8 @@ class Store:
     """Whether other processes change it, unannounced."""
     primary: Primary | None = None
     """The process that has the store, of a worker; None: this process has it, or a database."""
+    faults: Primary | None = None
+    """The process that has the rules of faults, of a worker; None: this process has them."""
     present: Clock | None = None
     """The time of all processes that share it; None: that of this process."""
     away: Callable[[], Sequence[str]] = tuple

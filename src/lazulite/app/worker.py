@@ -1,6 +1,6 @@
 """A worker of `lazulite serve --workers N`: a process that responds to requests.
 
-It asks the primary for rows, or opens the database itself.
+It asks the primary for rows, or opens the database itself. In both cases the primary has the rules of faults.
 
 Only the primary starts it (`server.workers.supervisor`), with the settings, listening sockets and a stream to the
 store, and stops it by a command. Signals that users or service managers send to all processes of a service are ignored
@@ -17,6 +17,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING, NoReturn
@@ -199,21 +200,14 @@ def _print_line(families: Families) -> None:
 
 
 @asynccontextmanager
-async def _opened(
-    settings: Settings, stream: socket, replica: Replica | None
-) -> AsyncIterator[tuple[Store, Prepare | None]]:
-    """Yield the store, and the function that prepares it.
+async def _opened(settings: Settings, stream: socket, replica: Replica | None) -> AsyncIterator[tuple[Store, Prepare]]:
+    """Yield the store, and the function that connects with the primary.
 
     Args:
         settings: of the service.
-        stream: to the primary's engine, if it has one.
+        stream: to the primary.
         replica: of the primary's store, if there can be one.
     """
-    if settings.database is not None:
-        stream.close()
-        async with open_store(settings) as store:
-            yield store, None
-        return
     engine = RemoteEngine(CODEC, until_9999(system_clock), _end)
 
     async def connect(invalidations: Mapping[int, Sequence[CacheInvalidation]]) -> None:
@@ -223,17 +217,25 @@ async def _opened(
         if replica is not None:
             await engine.use(replica)
 
+    if settings.database is not None:
+        async with open_store(settings) as store:
+            yield replace(store, faults=engine), connect
+        await engine.close()
+        return
     accounts = location_accounts(settings.location, settings.accounts)
     location = settings.location
     contents: ContentStore = RemoteContents(engine) if location is None else ContentFiles(content_path(location))
-    yield Store(engine, accounts, contents, counters=engine.counters, primary=engine, check_seconds=0), connect
+    yield (
+        Store(engine, accounts, contents, counters=engine.counters, primary=engine, faults=engine, check_seconds=0),
+        connect,
+    )
     await engine.close()
     await contents.close()
 
 
 async def _serve(
     settings: Settings,
-    opened: AbstractAsyncContextManager[tuple[Store, Prepare | None]],
+    opened: AbstractAsyncContextManager[tuple[Store, Prepare]],
     passage: socket,
     sockets: Sequence[Sockets],
     stack: ExitStack,

@@ -1,7 +1,8 @@
 """`lazulite serve --workers N`: the primary, which starts and replaces the workers.
 
 The primary has the store of a location, and workers ask it for rows and call the procedures of services. Each worker
-opens a database itself; then the primary only checks, before it starts the workers, that the database can be opened.
+opens a database itself. Then the primary only checks, before it starts the workers, that the database can be opened,
+and has the rules of faults.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
 from lazulite.app.commands import KEY_SAMPLE, RECORD, REQUESTS, STATUS, TRAFFIC
-from lazulite.app.faults import RuleCommands, reject_rules
+from lazulite.app.faults import RuleCommands
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.inspector import requests_of_workers
 from lazulite.app.partitions import PrimaryCommands
@@ -49,7 +50,7 @@ from lazulite.server.workers.metrics import WorkerMetrics
 from lazulite.server.workers.socket_directory import socket_directory
 from lazulite.server.workers.supervisor import Address, WorkerSupervisor
 from lazulite.service.definition import ServiceDependencies
-from lazulite.settings.config import ConfigError, Settings, replica_path
+from lazulite.settings.config import Settings, replica_path
 
 T = TypeVar("T")
 Attach: TypeAlias = Callable[[socket, Callable[[], None]], Awaitable[None]]
@@ -135,9 +136,6 @@ def _new_change_log(settings: Settings) -> ChangeLog | None:
     return ChangeLog()
 
 
-_NO_RULES = "with a database they need --workers 1, as no process counts for several workers"
-
-
 @contextmanager
 def _peers(settings: Settings) -> Iterator[Settings]:
     """Yield the settings; with a database, its processes find one another in a directory from then on."""
@@ -170,14 +168,17 @@ async def _behind(
         seeder: puts into the store what it shall have.
     """
     if settings.database is not None:
-        if settings.faults is not None:
-            raise ConfigError(f"--faults: {_NO_RULES}")
         alone = replace(settings, control_socket=None, database=replace(settings.database, peers=None))
         async with open_store(alone) as store, seeded(store, seeder):
             pass
         async with open_channel(settings) as channel:
-            reject_rules(channel, _NO_RULES)
-            yield replace(store, channel=channel), _close
+            rules = FaultRules(may_change_clock=False)
+            server = EngineServer(None, CODEC, (), report, procedures=fault_procedures(rules))
+            await RuleCommands(rules, changed=partial(_announce_faults, server)).open(settings, channel)
+            try:
+                yield replace(store, channel=channel), partial(_join, server)
+            finally:
+                await server.close()
         return
     async with open_location(settings, flush_observer, change_log=log) as opened:
         if settings.location is not None:  # Workers of an earlier process may have been killed.
@@ -241,8 +242,3 @@ async def _announce_faults(server: EngineServer) -> None:
 async def _join(server: EngineServer, stream: socket, kill: Callable[[], None]) -> None:
     channel = server.open_channel(kill)
     await asyncio.get_running_loop().create_unix_connection(lambda: channel, sock=stream)
-
-
-async def _close(stream: socket, _: Callable[[], None]) -> None:
-    """Close the stream: a worker with a database asks the primary for nothing."""
-    stream.close()

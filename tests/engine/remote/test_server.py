@@ -389,6 +389,23 @@ async def test_a_procedure_of_the_primary_returns_or_raises_to_the_worker_that_c
     await engine.close()
 
 
+async def test_a_primary_without_a_store_has_procedures_alone() -> None:
+    async def double(number: int) -> int:
+        return 2 * number
+
+    codec = ByNumber()
+    server = EngineServer(None, codec, (), print, procedures={"double": double})
+    worker = await connect(server, codec)
+    assert await worker.call("double", 4) == 8
+    for call in (worker.get(FREE, "p", "r"), worker.check_writable(), worker.drop(FREE)):
+        with pytest.raises(EngineUnavailableError, match="this process has no store"):
+            await call
+    async with server.invalidated(FREE, [("p", "r")]):
+        pass
+    await worker.close()
+    await server.close()
+
+
 async def test_snapshots_are_released_by_their_worker_and_with_it() -> None:
     open_snapshots: set[int] = set()
     released = asyncio.Event()

@@ -22,7 +22,16 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
 from lazulite.engine.commit import Expected, Plain
-from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange, Snapshot, Unknown, Waiter
+from lazulite.engine.contract import (
+    UNKNOWN,
+    EngineError,
+    EngineUnavailableError,
+    Key,
+    KeyRange,
+    Snapshot,
+    Unknown,
+    Waiter,
+)
 from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
@@ -42,7 +51,8 @@ class EngineServer:
     """An engine and its workers.
 
     Args:
-        engine: closed by the caller, after the workers are gone.
+        engine: closed by the caller, after the workers are gone; None: the workers have a database, and this process
+            has procedures alone.
         codec: the same as the workers'.
         watched: the spaces whose rows workers cache.
         report: takes a line for people about each call that failed by a defect.
@@ -55,7 +65,7 @@ class EngineServer:
 
     def __init__(  # noqa: PLR0913 - most have a default
         self,
-        engine: RocksEngine,
+        engine: RocksEngine | None,
         codec: Codec,
         watched: Collection[int],
         report: Callable[[str], None],
@@ -66,8 +76,8 @@ class EngineServer:
         check: Callable[[], Awaitable[None]] | None = None,
         procedures: Mapping[str, Procedure] | None = None,
     ) -> None:
-        self.engine = engine
-        self.check = check or engine.check_writable
+        self._engine = engine
+        self.check = check
         self.codec = codec
         self.report = report
         self.schedule_fairly = schedule_fairly
@@ -79,6 +89,13 @@ class EngineServer:
         self._changing: Counter[_Row] = Counter()
         self._doubtful: set[_Row] = set()
         self._changes = 0
+
+    @property
+    def engine(self) -> RocksEngine:
+        """The engine. Raises `EngineUnavailableError` if there is none."""
+        if self._engine is None:
+            raise EngineUnavailableError("this process has no store")
+        return self._engine
 
     def open_channel(self, kill: Callable[[], None]) -> Channel:
         """Return the end for a new worker, to be connected at once. `kill` must end the worker, whatever it does."""
@@ -159,7 +176,6 @@ class _WorkerSession:
         self.channel = Channel(self._received, self._lost, patient=True)
         self.kill = kill
         self._server = server
-        self._engine = server.engine
         self._registered = self._is_lost = False
         self._unacknowledged: dict[int, asyncio.Future[None]] = {}
         self._scans: dict[int, tuple[asyncio.Task[None], asyncio.Semaphore]] = {}
@@ -209,7 +225,7 @@ class _WorkerSession:
     async def _open(self, number: int) -> None:
         """Open a snapshot, which has the number of the call."""
         async with AsyncExitStack() as stack:
-            opened: Snapshot = await stack.enter_async_context(self._engine.snapshot())
+            opened: Snapshot = await stack.enter_async_context(self._server.engine.snapshot())
             self._snapshots[number] = opened, stack.pop_all()
         if self._is_lost:
             await self._release(0, number)
@@ -235,12 +251,12 @@ class _WorkerSession:
     def _get(self, number: int, *arguments: Plain) -> None:
         """Read a row; without a task of its own unless the engine has to wait, which is rare."""
         try:
-            value = self._engine.get_now(*arguments)
+            value = self._server.engine.get_now(*arguments)
         except Exception as failure:  # noqa: BLE001 - whatever it is, the caller waits for a response
             self.fail(number, failure)
             return
         if value is UNKNOWN:
-            self._begin(self._respond(number, self._engine.get(*arguments)))
+            self._begin(self._respond(number, self._server.engine.get(*arguments)))
         else:
             self.respond(number, value)
 
@@ -271,7 +287,7 @@ class _WorkerSession:
 
     async def _write_later(self, number: int, *arguments: Plain) -> None:
         try:
-            await self._engine.wait_for_room()
+            await self._server.engine.wait_for_room()
         except Exception as failure:  # noqa: BLE001 - as above
             self.fail(number, failure)
         else:
@@ -295,7 +311,7 @@ class _WorkerSession:
     ) -> None:
         ranges = [KeyRange(lower, upper) for lower, upper in encoded]
         try:
-            async with aclosing(self._engine.scan(space, ranges, limit, keys_only=keys_only)) as slices:
+            async with aclosing(self._server.engine.scan(space, ranges, limit, keys_only=keys_only)) as slices:
                 async for part in slices:
                     await credit.acquire()
                     self.channel.post((messages.SLICE, number, part.keys, part.values))
@@ -353,7 +369,7 @@ async def _drop(server: EngineServer, space: int) -> None:
 
 
 async def _check(server: EngineServer) -> None:
-    await server.check()
+    await (server.check or server.engine.check_writable)()
 
 
 async def _flush(server: EngineServer) -> None:
