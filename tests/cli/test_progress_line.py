@@ -12,6 +12,7 @@ from lazulite.cli.progress_line import (
     StepsDone,
     bar,
     duration_text,
+    fitted,
 )
 from lazulite.migration.progress import Progress
 
@@ -43,7 +44,7 @@ def test_without_a_terminal_progress_is_a_line_every_few_seconds() -> None:
 
 def test_terminal_has_one_bar_that_is_redrawn() -> None:
     output, timer = Terminal(), Timer()
-    progress = ProgressLine(output, timer)
+    progress = ProgressLine(output, timer, columns=lambda: 100)
     tally = Progress("compared", rows=0, rows_total=300, parts=1)
     for step in range(3):
         timer.now = step * DRAW_SECONDS
@@ -93,6 +94,17 @@ def test_bytes_have_a_bar_once_their_number_is_known() -> None:
         "stored 5.0 MiB (5.0 MiB/s)",
         "[###############---------------] copied 5.0 MiB of 10.0 MiB (5.0 MiB/s)",
     ]
+
+
+def test_a_line_is_never_wider_than_its_terminal() -> None:
+    half, unknown = BytesDone("copied", total=10, done=5), BytesDone("copied")
+    assert fitted(half, "x" * 20, 80) == f"[{'#' * 15}{'-' * 15}] {'x' * 20}"
+    assert fitted(half, "x" * 65, 80) == f"[{'#' * 5}{'-' * 5}] {'x' * 65}"
+    assert fitted(half, "x" * 66, 80) == "x" * 66
+    assert fitted(half, "x" * 78, 80) == "x" * 78
+    assert fitted(half, "x" * 79, 80) == f"{'x' * 77}…"
+    assert fitted(unknown, "x" * 20, 80) == "x" * 20
+    assert all(len(fitted(each, "x" * 40, columns)) < columns for each in (half, unknown) for columns in range(3, 80))
 
 
 def test_steps_are_shown_as_they_begin() -> None:

@@ -3,6 +3,7 @@
 import json
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from lazulite.cli.argv_secrets import split_passwords
 from lazulite.cli.service_client import ServiceClient
 from lazulite.cli.stress_flags import PLAN_FLAGS
 from lazulite.stress import samples
-from lazulite.stress.plan import Plan
-from lazulite.stress.run import Step
+from lazulite.stress.histogram import bucket_of
+from lazulite.stress.plan import Load, Plan
+from lazulite.stress.run import Progress, Step
+from lazulite.stress.window import Window
 from lazulite.testing import Storage, server
 from tests.stress.test_verdict import step
 
@@ -79,6 +82,19 @@ def test_a_run_has_a_verdict_and_leaves_results_alone(
         assert b"sig=" not in content
     assert key not in printed.out + printed.err
     assert samples.PREFIX not in left(storage, capsys)
+
+
+def test_the_live_line_has_what_matters_first_and_fits_a_terminal() -> None:
+    refused = Window(requests=617, refused=Counter(partition=68), latencies=Counter({bucket_of(0.0123): 617}))
+    shown = Progress(1, 2, Load(64, 1500), 1, refused, 0.5, True, 9000)
+    text = stress.live_text(shown)
+    assert text == "1,234 of 1,500/s, p50 12.2 ms, p99 12.2 ms, 9.9% throttled, step 1/2"
+    assert len(f"{text}, 0:07 left") < 80
+    quick = Window(requests=99, latencies=Counter({bucket_of(0.001_23): 98, bucket_of(4.5): 1}))
+    shown = Progress(2, 2, Load(8, None), 100, quick, 0.5, False, 9000)
+    text = stress.live_text(shown)
+    assert text == "19,800/s, p50 1.23 ms, p99 4,482 ms, 0.0% throttled, warm-up 2/2, 8 clients"
+    assert len(text) < 80
 
 
 def test_a_signal_ends_a_run_and_its_sample(

@@ -1,17 +1,24 @@
 """Show progress on stderr: on a terminal a line that is rewritten in place, elsewhere a line every few seconds.
 
-For machines, each line is an object of JSON, whose `event` is `progress`.
+For machines, each line is an object of JSON, whose `event` is `progress`. Invariant: on a terminal, the line is never
+wider than that, as only the last row of it could be cleared.
 """
 
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, Self, TextIO
 
 BAR_CELLS = 30
+_BAR_CELLS_MIN = 10
+"""A shorter bar shows too little."""
+_COLUMNS = 80
+"""Of a terminal that does not tell its width."""
 DRAW_SECONDS = 0.1
 LINE_SECONDS = 5.0
 JSON_SECONDS = 1.0
@@ -128,10 +135,19 @@ class ProgressLine:
         output: the stream to write to.
         timer: returns seconds.
         json: write objects of JSON.
+        columns: returns the width of a terminal; None: the terminal is asked.
     """
 
-    def __init__(self, output: TextIO, timer: Callable[[], float] = time.monotonic, *, json: bool = False) -> None:
+    def __init__(
+        self,
+        output: TextIO,
+        timer: Callable[[], float] = time.monotonic,
+        *,
+        json: bool = False,
+        columns: Callable[[], int] | None = None,
+    ) -> None:
         self._output = output
+        self._columns = columns or self._terminal_columns
         self._timer = timer
         self.json = json
         self._draws = output.isatty() and not json
@@ -167,8 +183,15 @@ class ProgressLine:
             self._write_json(progress, rate, seconds, left)
             return
         text = f"{progress.describe(rate)}{'' if left is None else f', {duration_text(left)} left'}"
-        self._output.write(f"{_CLEAR}{bar(progress)}{text}" if self._draws else f"lazulite: {text}\n")
+        drawn = f"{_CLEAR}{fitted(progress, text, self._columns())}" if self._draws else f"lazulite: {text}\n"
+        self._output.write(drawn)
         self._output.flush()
+
+    def _terminal_columns(self) -> int:
+        """Return the width that the terminal has now."""
+        with suppress(OSError):
+            return os.get_terminal_size(self._output.fileno()).columns or _COLUMNS
+        return _COLUMNS
 
     def _seconds_left(self, progress: Progress, seconds: float) -> float | None:
         """Return the time that the rest takes at the rate until now; None while that is unknown."""
@@ -207,13 +230,25 @@ class ProgressLine:
             self._output.flush()
 
 
-def bar(progress: Progress) -> str:
-    """Return a bar with a blank behind it; "" while it is unknown how much there is to do."""
+def fitted(progress: Progress, text: str, columns: int) -> str:
+    """Return a bar and a text that fit a row: with less room the bar gets shorter, then goes, and the text is cut.
+
+    Two columns stay free for the `^C` of a terminal, which must not begin the next row.
+    """
+    room = max(columns - 2, 1)
+    cells = min(BAR_CELLS, room - len(text) - len("[] "))
+    if cells >= _BAR_CELLS_MIN:
+        return f"{bar(progress, cells)}{text}"
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def bar(progress: Progress, width: int = BAR_CELLS) -> str:
+    """Return a bar of so many cells with a blank behind it; "" while it is unknown how much there is to do."""
     if progress.of_total is None:
         return ""
     done, total = progress.of_total
-    cells = min(BAR_CELLS, BAR_CELLS * done // max(total, 1))
-    return f"[{'#' * cells}{'-' * (BAR_CELLS - cells)}] "
+    cells = min(width, width * done // max(total, 1))
+    return f"[{'#' * cells}{'-' * (width - cells)}] "
 
 
 def size_text(size_bytes: float) -> str:

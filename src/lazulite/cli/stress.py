@@ -272,6 +272,9 @@ def _measure(client: ServiceClient, endpoint: _Endpoint, plan: Plan, *, silent: 
 
             try:
                 return asyncio.run(work())
+            except (KeyboardInterrupt, SystemExit):
+                line.write_note("stopped: there is no result; what the test made is removed")
+                raise
             finally:
                 with _uninterrupted():
                     line.clear()
@@ -310,17 +313,30 @@ class _RunProgress:
         self.line.show(self)
 
     def describe(self, _: float) -> str:
-        """See `progress_line.Progress`. The numbers are those of the last window."""
+        """See `progress_line.Progress`. The numbers are those of the last window, the most important ones first."""
         assert self.last is not None, "there is progress"
-        last, window = self.last, self.last.window
-        rate = window.requests * last.cost / last.window_seconds
-        share = window.refused.total() / (window.answered or 1)
-        p50, p99 = (quantile(window.latencies, each) * 1000 for each in (0.5, 0.99))
-        phase = "" if last.is_warm else ", warm-up"
-        return (
-            f"step {last.number} of {last.steps}, {last.load.name}{phase}: {rate:,.0f} per second, "
-            f"p50 {p50:.2f} ms, p99 {p99:.2f} ms, {share:.1%} throttled"
-        )
+        return live_text(self.last)
+
+
+def live_text(progress: Progress) -> str:
+    """Return a window in words that fit a terminal of 80 columns, but for very high numbers."""
+    load, window = progress.load, progress.window
+    rate = f"{window.requests * progress.cost / progress.window_seconds:,.0f}"
+    asked = "" if load.rate is None else f" of {load.rate * progress.cost:,.0f}"
+    latencies = (f"{name} {_short(quantile(window.latencies, share))} ms" for name, share in _LIVE_QUANTILES.items())
+    throttled = f"{window.refused.total() / (window.answered or 1):.1%} throttled"
+    phase = f"{'step' if progress.is_warm else 'warm-up'} {progress.number}/{progress.steps}"
+    clients = [load.name] if load.rate is None else []
+    return ", ".join([f"{rate}{asked}/s", *latencies, throttled, phase, *clients])
+
+
+_LIVE_QUANTILES = {"p50": 0.5, "p99": 0.99}
+
+
+def _short(seconds: float) -> str:
+    """Return milliseconds with three digits, or more if they are a thousand."""
+    milliseconds = seconds * 1000
+    return f"{milliseconds:,.{2 if milliseconds < 10 else 1 if milliseconds < 100 else 0}f}"
 
 
 def _report(args: Namespace, plan: Plan, targets: Targets, steps: Sequence[Step], endpoint: _Endpoint) -> int:
