@@ -4,6 +4,9 @@ The study is *How to get most out of Windows Azure Tables*. Its client has threa
 other, never repeat one, and pause for 3 s after a rejection. Here the threads live in the time of a clock, which is the
 server's, too. So a run takes as long as its requests, and no number depends on the speed of this machine. A response
 takes `answer_seconds` of that time, or longer if the gate says so in `Server-Timing`.
+
+Invariant: a run has the same numbers each time. Its clock begins at `START`, not at the present: requests are due when
+rounds of the balancer are, and how a time is rounded would decide which of them comes first.
 """
 
 import argparse
@@ -23,6 +26,8 @@ from zlib import crc32
 import lazulite.testing
 from benchmarks.requests import Requests
 
+START = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time of the server when a run begins, a whole second."""
 PAUSE_SECONDS = 3
 """After a rejection, as in the study."""
 BATCH_ANSWER_SECONDS, SINGLE_ANSWER_SECONDS = 0.87, 0.05
@@ -59,8 +64,7 @@ class Study:
     """
 
     def __init__(self) -> None:
-        self.now = datetime.now(UTC)
-        self._start = self.now
+        self.now = START
         self._connection: socket | None = None
         self.requests = Requests("127.0.0.1", self.now)
 
@@ -96,11 +100,11 @@ class Study:
             warm_share: the part of it, at its start, that does not count.
         """
         counts, sent = [0, 0], [0] * threads
-        begin = (self.now - self._start).total_seconds()
+        begin = (self.now - START).total_seconds()
         due = [(begin + answer_seconds * number / threads, number) for number in range(threads)]
         while due[0][0] < begin + seconds:
             at, number = due[0]
-            self.now = self._start + timedelta(seconds=at)
+            self.now = START + timedelta(seconds=at)
             status, delay_seconds = self._send(request(number, sent[number]))
             sent[number] += 1
             is_refused = status >= 500
