@@ -1,18 +1,19 @@
 """The commands that change rules: what they leave behind."""
 
 import socket
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lazulite import create_app
-from lazulite.app.faults import RuleCommands, reject_rules
+from lazulite.app.faults import RuleCommands, hold_rows, reject_rules
 from lazulite.control import client as control_client
 from lazulite.control.channel import Channel
 from lazulite.control.command import Command, ControlError, NoArguments
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.faults.commands import ADD_FAULTS, LIST_FAULTS, RulesArguments
-from lazulite.faults.rules import FaultRules
+from lazulite.faults.rules import MOMENTS_MAX, FaultRules, RulesError
 from lazulite.protocol.clock import system_clock
 from lazulite.settings.config import ConfigError, Settings
 
@@ -23,12 +24,18 @@ async def test_the_rows_from_before_a_rule_are_released_with_it() -> None:
     engine = RocksEngine.open(None, system_clock)
     try:
         rules = FaultRules()
-        commands = RuleCommands(rules, engine)
-        await commands.open(Settings(), Channel("1"))
-        await commands._add(STALE, "rules")
-        assert rules.engine_before("old") is not None
-        assert len(engine._cursors) == 1
-        await commands._clear()
+        commands = RuleCommands(rules, partial(hold_rows, Settings(), engine))
+        async with commands.opened(Settings(), Channel("1")):
+            await commands._add(STALE, "rules")
+            assert rules.rows_before("old") is not None
+            assert len(engine._cursors) == 1
+            await commands._clear()
+            assert not engine._cursors
+            for number in range(MOMENTS_MAX):
+                await commands._add(STALE.replace("old", f"old{number}"), "rules")
+            with pytest.raises(RulesError, match="stale shows the rows of 8 moments at most"):
+                await commands._add(STALE, "rules")
+            assert len(engine._cursors) == MOMENTS_MAX
         assert not engine._cursors
     finally:
         await engine.close()

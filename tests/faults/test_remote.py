@@ -4,11 +4,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from lazulite.app.registry import OPERATIONS
+from lazulite.engine.commit import put_rows
+from lazulite.engine.contract import EngineUnavailableError, KeyRange
+from lazulite.engine.frozen import HeldSnapshot
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.faults.remote import KEY, RemoteFaults, fault_procedures
 from lazulite.faults.rule import Subject
 from lazulite.faults.rules import FaultRules
 from lazulite.faults.rules_file import parse_rules
+from lazulite.protocol.clock import system_clock
 from lazulite.protocol.fault import Effect, Fault, Moment
 
 SUBJECT = Subject("table", "InsertEntity", "acct", "orders", "p/r", {"authorization": "SECRET", "x-tag": "a"})
@@ -53,7 +60,26 @@ async def test_a_worker_gets_the_fault_as_it_is() -> None:
     assert "SECRET" not in str(primary.sent)
     assert await faults.decide(SUBJECT._replace(headers={})) is None
     assert faults.active
-    assert (faults.clock_fault("table"), faults.engine_before("r")) == (None, None)
+    assert faults.clock_fault("table") is None
+
+
+async def test_a_worker_reads_the_rows_from_before_a_rule() -> None:
+    store, primary = RocksEngine.open(None, system_clock), Primary()
+    try:
+        await store.commit(1, "p", put_rows({"a": b"1", "b": b"1"}))
+        before = await HeldSnapshot.of(store)
+        primary.rules.add(parse_rules('[[rule]]\nname = "r"\nstale = true', OPERATIONS), before)
+        await store.commit(1, "p", put_rows({"a": b"2", "c": b"2"}))
+        rows = RemoteFaults(primary).rows_before("r")
+        assert await rows.keys(1, KeyRange(("", ""), None), 9) == [("p", "a"), ("p", "b")]
+        assert await rows.keys(1, KeyRange(("p", "b"), ("p", "c")), 9) == [("p", "b")]
+        assert await rows.values(1, [("p", "a"), ("p", "c")]) == [b"1", None]
+        await before.close()
+        primary.rules.clear()
+        with pytest.raises(EngineUnavailableError, match="the rule has gone"):
+            await rows.values(1, [("p", "a")])
+    finally:
+        await store.close()
 
 
 async def test_learning_counts_nothing() -> None:

@@ -178,7 +178,7 @@ def test_a_rule_for_earlier_rows_counts_the_secondary_alone() -> None:
     (one,) = parse_rules(text, OPERATIONS)
     query = INSERT._replace(operation="QueryEntity")
     assert [one.is_for(query), one.is_for(query._replace(secondary=True))] == [False, True]
-    with pytest.raises(RulesError, match="needs a server without workers"):
+    with pytest.raises(RulesError, match="needs the rows of a store"):
         FaultRules([one])
 
 
@@ -235,8 +235,8 @@ def test_without_rules_nothing_happens() -> None:
     assert not FaultRules().active
     assert asyncio.run(NO_FAULTS.decide(INSERT)) is None
     assert NO_FAULTS.clock_fault("table") is None
-    assert NO_FAULTS.engine_before("r") is None
-    assert FaultRules().engine_before("r") is None
+    assert NO_FAULTS.rows_before("r") is None
+    assert FaultRules().rows_before("r") is None
 
 
 def test_a_fault_has_what_its_rule_says() -> None:

@@ -4,17 +4,19 @@ The process that has the store has the rules and counts. A worker asks it about 
 there are some is invalidated as a cached row is: no worker misses a change (`engine.remote.server`).
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 
 from lazulite.app.registry import OPERATIONS
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store
 from lazulite.control.channel import Channel
 from lazulite.control.command import ControlError, Json, NoArguments, single
-from lazulite.engine.contract import Clock, Engine
-from lazulite.engine.frozen import FrozenEngine
+from lazulite.engine.contract import Clock, Engine, EngineError
+from lazulite.engine.frozen import HeldSnapshot
 from lazulite.engine.remote.messages import CacheInvalidation
-from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.faults.commands import (
     ADD_FAULTS,
     CLEAR_FAULTS,
@@ -24,14 +26,18 @@ from lazulite.faults.commands import (
     RulesArguments,
 )
 from lazulite.faults.remote import SPACE, RemoteFaults
-from lazulite.faults.rules import FaultRules, FaultSource
+from lazulite.faults.rules import MOMENTS_MAX, FaultRules, FaultSource, RulesError
 from lazulite.faults.rules_file import parse_rules, source_of
 from lazulite.protocol.fault import Effect
 from lazulite.settings.config import ConfigError, Settings
 
+_CONNECTIONS = 2
+"""For the rows, and for what an engine does beside them."""
 
-async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> FaultRules | RemoteFaults:
-    """Return the faults of a process that serves, and have commands change them if they are its own.
+
+@asynccontextmanager
+async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> AsyncIterator[FaultRules | RemoteFaults]:
+    """Yield the faults of a process that serves, and have commands change them if they are its own.
 
     Args:
         settings: of the process.
@@ -39,13 +45,34 @@ async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> Fa
         for_test: whether a test may add every rule at any time.
 
     Raises:
-        ConfigError: see `RuleCommands.open`.
+        ConfigError: see `RuleCommands.opened`.
     """
     if store.faults is not None:
-        return RemoteFaults(store.faults)
+        yield RemoteFaults(store.faults)
+        return
     rules = FaultRules(may_change_clock=for_test or settings.faults is not None)
-    await RuleCommands(rules, store.engine).open(settings, store.channel)
-    return rules
+    async with RuleCommands(rules, partial(hold_rows, settings, store.engine)).opened(settings, store.channel):
+        yield rules
+
+
+async def hold_rows(settings: Settings, engine: Engine) -> HeldSnapshot:
+    """Return the rows of now. Those of a database take a connection of their own, which may be idle for any time.
+
+    Args:
+        settings: of the process.
+        engine: of the process, if there is no database.
+
+    Raises:
+        EngineError: they cannot be read.
+    """
+    if settings.database is None:
+        return await HeldSnapshot.of(engine)
+    from lazulite.app.database import open_database  # noqa: PLC0415 - the import of an unused client would slow the start
+
+    own = replace(settings.database, connections_max=_CONNECTIONS, holds_snapshots=True, peers=None)
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(own, lambda _: None))
+        return await HeldSnapshot.of(database, stack.pop_all())
 
 
 def reject_rules(channel: Channel, why: str) -> None:
@@ -77,20 +104,24 @@ class RuleCommands:
 
     Args:
         rules: of this process.
-        engine: of the process, if it alone serves from it; None: workers do.
+        hold: returns the rows of now, for rules that show them; None: there are none.
         changed: returns when all processes know of a change.
     """
 
     def __init__(
-        self, rules: FaultRules, engine: Engine | None = None, changed: Callable[[], Awaitable[None]] | None = None
+        self,
+        rules: FaultRules,
+        hold: Callable[[], Awaitable[HeldSnapshot]] | None = None,
+        changed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._rules = rules
-        self._engine = engine if isinstance(engine, RocksEngine) else None
+        self._hold = hold
         self._announce = changed
-        self._frozen: set[FrozenEngine] = set()
+        self._held: set[HeldSnapshot] = set()
 
-    async def open(self, settings: Settings, channel: Channel) -> None:
-        """Add the rules that the settings name, and have a channel take the commands.
+    @asynccontextmanager
+    async def opened(self, settings: Settings, channel: Channel) -> AsyncIterator[None]:
+        """Add the rules that the settings name, and have a channel take the commands during the block.
 
         Raises:
             ConfigError: the file cannot be read, has no rules of the schema, or this server cannot have one of them.
@@ -108,6 +139,10 @@ class RuleCommands:
         channel.register(ADD_FAULTS, lambda given: single(self._add_given(given)))
         channel.register(REMOVE_FAULT, lambda given: single(self._remove(given)))
         channel.register(CLEAR_FAULTS, lambda _: single(self._clear()))
+        try:
+            yield
+        finally:
+            await self._release(self._held)
 
     async def _list(self, _: NoArguments) -> AsyncGenerator[Json, None]:
         for item in self._rules.listed():
@@ -128,9 +163,14 @@ class RuleCommands:
         """
         rules = parse_rules(text, OPERATIONS, source)
         before = None
-        if self._engine is not None and any(rule.effect is Effect.STALE for rule in rules):
-            before = await FrozenEngine.of(self._engine)
-            self._frozen.add(before)
+        if self._hold is not None and any(rule.effect is Effect.STALE for rule in rules):
+            if len(self._held) >= MOMENTS_MAX:
+                raise RulesError(f"{Effect.STALE} shows the rows of {MOMENTS_MAX} moments at most: remove a rule")
+            try:
+                before = await self._hold()
+            except EngineError as error:
+                raise RulesError(f"the rows of now cannot be kept: {error}") from error
+            self._held.add(before)
         try:
             self._rules.add(rules, before)
         finally:
@@ -149,9 +189,11 @@ class RuleCommands:
 
     async def _changed(self) -> None:
         """Release what no rule needs, and tell other processes."""
-        unused = self._frozen.difference(self._rules.engines_before)
-        self._frozen -= unused
-        for engine in unused:
-            await engine.close()
+        await self._release(self._held.difference(self._rules.all_rows_before))
         if self._announce is not None:
             await self._announce()
+
+    async def _release(self, unused: set[HeldSnapshot]) -> None:
+        self._held = self._held - unused
+        for rows in unused:
+            await rows.close()

@@ -184,10 +184,10 @@ async def open_servers(
     all_logs = [*logs]
     buffer = ExchangeBuffer(all_logs, clock)
     begin_large = large_responses(scheduler, budgets)
-    faults = await open_faults(settings, store, for_test=for_test)
     meter = meter_of(settings, clock)
     live = live_partitions(settings.partitions, store, clock, meter)
     async with (
+        open_faults(settings, store, for_test=for_test) as faults,
         open_recorder(settings, store, all_logs, clock) as recorder,
         open_services(
             settings,

@@ -21,7 +21,7 @@ from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
 from lazulite.app.commands import KEY_SAMPLE, RECORD, REQUESTS, STATUS, TRAFFIC
-from lazulite.app.faults import RuleCommands
+from lazulite.app.faults import RuleCommands, hold_rows
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.inspector import requests_of_workers
 from lazulite.app.partitions import PrimaryCommands
@@ -174,11 +174,11 @@ async def _behind(
         async with open_channel(settings) as channel:
             rules = FaultRules(may_change_clock=False)
             server = EngineServer(None, CODEC, (), report, procedures=fault_procedures(rules))
-            await RuleCommands(rules, changed=partial(_announce_faults, server)).open(settings, channel)
-            try:
-                yield replace(store, channel=channel), partial(_join, server)
-            finally:
-                await server.close()
+            async with _rule_commands(settings, rules, store, server).opened(settings, channel):
+                try:
+                    yield replace(store, channel=channel), partial(_join, server)
+                finally:
+                    await server.close()
         return
     async with open_location(settings, flush_observer, change_log=log) as opened:
         if settings.location is not None:  # Workers of an earlier process may have been killed.
@@ -199,11 +199,13 @@ async def _behind(
             )
             data = AccountData(opened.engine, opened.contents, server.invalidated)
             data.register(store.channel)
-            await RuleCommands(rules, changed=partial(_announce_faults, server)).open(settings, store.channel)
             indexes = IndexCommands(opened.engine, store.directory, server.invalidated)
             indexes.register(store.channel)
             try:
-                async with indexes.running():
+                async with (
+                    _rule_commands(settings, rules, store, server).opened(settings, store.channel),
+                    indexes.running(),
+                ):
                     yield store, partial(_join, server)
             finally:
                 scheduler.close()
@@ -231,6 +233,10 @@ async def _procedures(
                 if service.maintain_seconds:
                     await stack.enter_async_context(maintenance(context, service.maintain_seconds, schedule))
         yield procedures
+
+
+def _rule_commands(settings: Settings, rules: FaultRules, store: Store, server: EngineServer) -> RuleCommands:
+    return RuleCommands(rules, partial(hold_rows, settings, store.engine), partial(_announce_faults, server))
 
 
 async def _announce_faults(server: EngineServer) -> None:

@@ -4,10 +4,10 @@ Invariant: a worker that believes that there are none has heard so from the prim
 primary announces each change as one of a cached row, and waits until all workers have acknowledged it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lazulite.engine.contract import Engine, Key
+from lazulite.engine.contract import EngineUnavailableError, Key, KeyRange, Snapshot
 from lazulite.engine.remote.messages import Primary, Procedure
 from lazulite.faults.rule import Subject
 from lazulite.faults.rules import FaultRules
@@ -17,7 +17,7 @@ from lazulite.protocol.secret_headers import SECRET_HEADERS
 SPACE = 1023
 """The number of a space without rows. Its one key stands for the rules, which workers cache: that there are none."""
 KEY: Key = ("rules", "")
-_DECIDE = "faults.decide"
+_DECIDE, _KEYS, _VALUES = "faults.decide", "faults.keys", "faults.values"
 
 
 def fault_procedures(rules: FaultRules) -> Mapping[str, Procedure]:
@@ -30,7 +30,39 @@ def fault_procedures(rules: FaultRules) -> Mapping[str, Procedure]:
         fault = None if sent is None else rules.decide_now(Subject(*sent))
         return [] if fault is None else [fault.rule, fault.effect.value, fault.value, fault.moment.value, fault.shown]
 
-    return {_DECIDE: decide}
+    def before(rule: str) -> Snapshot:
+        rows = rules.rows_before(rule)
+        if rows is None:
+            raise EngineUnavailableError("the rule has gone meanwhile")
+        return rows
+
+    async def keys(rule: str, space: int, lower: Key, upper: Key | None, limit: int) -> Any:
+        return await before(rule).keys(space, KeyRange(lower, upper), limit)
+
+    async def values(rule: str, space: int, asked: Sequence[Key]) -> Any:
+        return await before(rule).values(space, asked)
+
+    return {_DECIDE: decide, _KEYS: keys, _VALUES: values}
+
+
+class _EarlierRows:
+    """The rows from before a rule, which the primary has. Implements `Snapshot`."""
+
+    def __init__(self, primary: Primary, rule: str) -> None:
+        self._primary = primary
+        self._rule = rule
+
+    async def keys(self, space: int, key_range: KeyRange, limit: int) -> list[Key]:
+        """See `Snapshot`."""
+        lower, upper = key_range
+        bounds = tuple(lower), None if upper is None else tuple(upper)
+        found = await self._primary.call(_KEYS, self._rule, space, *bounds, limit)
+        return [(partition, row) for partition, row in found]
+
+    async def values(self, space: int, keys: Sequence[Key]) -> list[bytes | None]:
+        """See `Snapshot`."""
+        found: list[bytes | None] = await self._primary.call(_VALUES, self._rule, space, list(keys))
+        return found
 
 
 class RemoteFaults:
@@ -63,9 +95,9 @@ class RemoteFaults:
         """See `FaultSource`: workers have no rules for clocks."""
         return None
 
-    def engine_before(self, _: str) -> Engine | None:
-        """See `FaultSource`: nor rules for earlier rows."""
-        return None
+    def rows_before(self, rule: str) -> Snapshot:
+        """See `FaultSource`."""
+        return _EarlierRows(self._primary, rule)
 
     def begin_invalidation(self, _: Key) -> None:
         """Note that rules may be added now."""

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lazulite.control.command import Json
-from lazulite.engine.contract import Engine
-from lazulite.engine.frozen import FrozenEngine
+from lazulite.engine.contract import Snapshot
 from lazulite.faults.rule import Rule, Subject, hashed, resource_of
 from lazulite.protocol.clock import TICKS_PER_SECOND, Clock
 from lazulite.protocol.fault import Effect, Fault
 
 RULES_MAX = 100
 COUNTS_MAX = 65_536
+MOMENTS_MAX = 8
+"""The moments whose rows are kept at a time, for rules that show them."""
 
 
 class FaultSource(Protocol):
@@ -40,8 +41,8 @@ class FaultSource(Protocol):
         """Return the fault of the clock of a service, and count it."""
         ...
 
-    def engine_before(self, rule: str) -> Engine | None:
-        """Return an engine with the rows from before a rule; None if it has gone meanwhile."""
+    def rows_before(self, rule: str) -> Snapshot | None:
+        """Return the rows from before a rule; None if it has gone meanwhile."""
         ...
 
 
@@ -58,7 +59,7 @@ class NoFaults:
         """See `FaultSource`."""
         return None
 
-    def engine_before(self, _: str) -> Engine | None:
+    def rows_before(self, _: str) -> Snapshot | None:
         """See `FaultSource`."""
         return None
 
@@ -74,7 +75,7 @@ class RulesError(ValueError):
 class _CountedRule:
     rule: Rule
     added_s: float
-    before: FrozenEngine | None
+    before: Snapshot | None
     """The rows from before a rule that shows them."""
     seen: int = 0
     hits: int = 0
@@ -112,12 +113,12 @@ class FaultRules:
         self.on_change: list[Callable[[], None]] = []
         self.add(rules)
 
-    def add(self, rules: Iterable[Rule], before: FrozenEngine | None = None) -> None:
+    def add(self, rules: Iterable[Rule], before: Snapshot | None = None) -> None:
         """Add rules behind the others.
 
         Args:
             rules: all or none are added.
-            before: an engine with the rows of now, for rules that show them; None: this server has none.
+            before: the rows of now, for rules that show them; None: this server has none.
 
         Raises:
             RulesError: there is a rule of a name already, there are too many, or one is not for this server. None was
@@ -159,8 +160,8 @@ class FaultRules:
         return len(self._rules)
 
     @property
-    def engines_before(self) -> Collection[Engine]:
-        """The engines with rows from before rules."""
+    def all_rows_before(self) -> Collection[Snapshot]:
+        """The rows from before rules."""
         return {each.before for each in self._rules.values() if each.before is not None}
 
     def listed(self) -> Sequence[Json]:
@@ -198,7 +199,7 @@ class FaultRules:
         found.hits += 1
         return Fault(found.rule.name, found.rule.effect, found.rule.value, shown=found.rule.shown)
 
-    def engine_before(self, rule: str) -> Engine | None:
+    def rows_before(self, rule: str) -> Snapshot | None:
         """See `FaultSource`."""
         found = self._rules.get(rule)
         return None if found is None else found.before
@@ -224,14 +225,14 @@ class FaultRules:
                 return each
         return None
 
-    def _check(self, rule: Rule, before: FrozenEngine | None) -> None:
+    def _check(self, rule: Rule, before: Snapshot | None) -> None:
         """Raise `RulesError` if this server cannot have a rule."""
         if rule.effect is Effect.CLOCK and not self.may_change_clock:
             raise RulesError(
                 f"rule {rule.name}: {rule.effect} needs a server without workers that was started with --faults"
             )
         if rule.effect is Effect.STALE and before is None:
-            raise RulesError(f"rule {rule.name}: {rule.effect} needs a server without workers and database")
+            raise RulesError(f"rule {rule.name}: {rule.effect} needs the rows of a store")
 
     def _changed(self) -> None:
         self.active = bool(self._rules)

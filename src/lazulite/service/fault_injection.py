@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NamedTuple, Never, TypeAlias
 
+from lazulite.engine.frozen import FrozenEngine
 from lazulite.faults.rule import Subject
 from lazulite.faults.rules import FaultSource
 from lazulite.protocol.errors import ServiceError
@@ -83,9 +84,9 @@ class FaultInjection:
         elif fault.effect in _REJECTIONS:
             raise ServiceError(str(fault.value))
         elif fault.effect is Effect.STALE:
-            engine = self._source.engine_before(fault.rule)
-            if engine is not None:
-                call.context = replace(call.context, engine=engine)
+            rows = self._source.rows_before(fault.rule)
+            if rows is not None:
+                call.context = replace(call.context, engine=FrozenEngine(call.context.engine, rows))
         elif fault.effect is Effect.RESET and fault.value == Break.REQUEST:
             raise ServiceError("InternalError")  # It is not sent: the connection is reset.
 

@@ -163,7 +163,9 @@ class PostgresEngine:
     async def _prepare(self, connection: Connection) -> None:
         if self._kind is not None and self._kind.has_postgres_settings:
             # A little below this side's limit: a statement that the database ends costs no connection.
-            session = SESSION.format(milliseconds=int(self._settings.statement_seconds * 900))
+            milliseconds = int(self._settings.statement_seconds * 900)
+            idle = 0 if self._settings.holds_snapshots else milliseconds
+            session = SESSION.format(milliseconds=milliseconds, idle_milliseconds=idle)
             await connection.execute(f"{session}; {ONE_SESSION_EACH if self._kind.citus else PLANNED_ONCE}")
         if self._prepared:
             await connection.execute(self._prepared)

@@ -27,6 +27,8 @@ class PostgresSettings:
     """Whether a page over partitions is read in two statements, see `scan`; None: if the database needs it."""
     peers: Path | None = None
     """The directory by which processes of this machine find one another, see `remote.peers`; None: they do not."""
+    holds_snapshots: bool = False
+    """Whether a snapshot may be idle for any time."""
     drop_poll_seconds: float = 1.0
     """How often the list of dropped spaces is read, and emptied."""
 

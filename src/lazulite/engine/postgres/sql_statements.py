@@ -193,7 +193,7 @@ SET enable_sort = off;
 SET jit = off;
 SET default_transaction_isolation = 'read committed';
 SET statement_timeout = {milliseconds};
-SET idle_in_transaction_session_timeout = {milliseconds}
+SET idle_in_transaction_session_timeout = {idle_milliseconds}
 """
 """Each statement has one right plan, by the primary keys, whatever the statistics say of a table that was empty when
 they were gathered. Each statement waits for locks instead of failing, and ends soon after its client. Only PostgreSQL
