@@ -160,6 +160,6 @@ def test_an_engine_equals_a_dictionary(kind: str) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

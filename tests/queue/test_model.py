@@ -215,7 +215,7 @@ def test_a_queue_equals_its_model(kind: str) -> None:
     run_state_machine_as_test(
         type("Machine", (QueueMachine,), attributes),
         settings=settings(
-            max_examples=40,
+            max_examples=15,
             stateful_step_count=50,
             deadline=None,
             report_multiple_bugs=False,
