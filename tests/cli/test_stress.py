@@ -192,3 +192,17 @@ def test_a_connection_string_leaves_the_command_line(arguments: Sequence[str]) -
     assert hidden == {"LAZULITE_CONNECTION_STRING": CLOUD}
     assert "c2VjcmV0" not in " ".join(bare)
     assert split_passwords(bare) == (bare, {})
+
+
+@pytest.mark.parametrize("where", ["env:CLOUD", "file:cloud.txt"])
+def test_a_connection_string_is_taken_from_a_variable_or_a_file(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stress, "_clean", lambda *_: 0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOUD", CLOUD)
+    (tmp_path / "cloud.txt").write_text(f"{CLOUD}\n", encoding="utf-8")
+    arguments = ["stress", "--connection-string", where]
+    assert split_passwords(arguments) == (arguments, {})
+    assert main(arguments) == 2
+    assert "http://192.0.2.1:9/a is not on this machine" in capsys.readouterr().err

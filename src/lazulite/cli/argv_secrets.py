@@ -21,6 +21,8 @@ VARIABLES = {
 _CONNECTION_SECRETS = ("accountkey=", "sharedaccesssignature=")
 """What a connection string with a secret contains, in any case."""
 
+IN_VARIABLE, IN_FILE = "env:", "file:"
+"""What an argument begins with that names a variable or a file in place of a connection string."""
 CONNECTION_STRING = "--connection-string"
 CONNECTION_STRING_VARIABLE = "LAZULITE_CONNECTION_STRING"
 """The flag whose value has a key, and the variable that holds the value while the flag is empty."""
@@ -48,8 +50,8 @@ def split_passwords(arguments: Sequence[str]) -> tuple[list[str], Mapping[str, s
     flag = ""
     for argument in arguments:
         name, equals, value = argument.partition("=")
-        if CONNECTION_STRING in (flag, name) and (argument if flag == CONNECTION_STRING else value):
-            secret = argument if flag == CONNECTION_STRING else value
+        secret = argument if flag == CONNECTION_STRING else value if name == CONNECTION_STRING else ""
+        if secret and not secret.startswith((IN_VARIABLE, IN_FILE)):
             passwords[CONNECTION_STRING_VARIABLE] = secret
             bare.append(argument[: -len(secret)])
         elif flag in VARIABLES:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
 from lazulite.cli.account_stores import choose_account
+from lazulite.cli.argv_secrets import IN_FILE, IN_VARIABLE
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
 from lazulite.settings.addresses import DEFAULT_HOST, DEFAULT_PORTS, SECONDARY_FORMS, SERVICES
@@ -118,8 +119,6 @@ def secondary_of(account: str, endpoint: str) -> str:
 
 _BYTES_MAX = 64 << 10
 """Of a file that has a connection string."""
-_VARIABLE, _FILE = "env:", "file:"
-"""What an argument begins with that names a variable or a file in place of a connection string."""
 CLOUD_SUFFIX = "core.windows.net"
 """The `EndpointSuffix` of a connection string that names none."""
 
@@ -176,15 +175,15 @@ def connection_text(argument: str, environ: Mapping[str, str]) -> str:
     Raises:
         CommandError: there is none, or the file cannot be read.
     """
-    if argument.startswith(_VARIABLE):
-        name = argument.removeprefix(_VARIABLE)
+    if argument.startswith(IN_VARIABLE):
+        name = argument.removeprefix(IN_VARIABLE)
         text = environ.get(name, "").strip()
         if not text:
             raise CommandError(f"the variable {name} has no connection string")
         return text
-    if not argument.startswith(_FILE):
+    if not argument.startswith(IN_FILE):
         return argument
-    path = Path(argument.removeprefix(_FILE))
+    path = Path(argument.removeprefix(IN_FILE))
     try:
         with path.open("rb") as opened:
             return opened.read(_BYTES_MAX).decode().strip()

@@ -243,6 +243,6 @@ examples:
   lazulite stress --clients 1,4,16
   lazulite stress --workload batch --batch 20 --rate 50 --margin 25%
   lazulite stress --workload get --partitions 16 --processes 2 --svg get.svg
-  lazulite stress --connection-string "$CONNECTION_STRING" --rate 1500 --seconds 300
+  lazulite stress --connection-string file:cloud.txt --rate 1500 --seconds 300
   lazulite stress --clean
 """

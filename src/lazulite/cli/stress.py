@@ -21,7 +21,13 @@ from urllib.parse import urlsplit
 from lazulite.auth.sas import AccountSas, format_sas_date, sign_account_sas
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.argv_secrets import CONNECTION_STRING_VARIABLE
-from lazulite.cli.connection_string import NamedAccount, endpoints_of, reachable, read_connection_string
+from lazulite.cli.connection_string import (
+    NamedAccount,
+    connection_text,
+    endpoints_of,
+    reachable,
+    read_connection_string,
+)
 from lazulite.cli.errors import CommandError
 from lazulite.cli.logs import read_file
 from lazulite.cli.progress_line import ProgressLine
@@ -177,7 +183,7 @@ def _endpoint(args: Namespace, environ: Mapping[str, str], service: str) -> _End
     elif text == "" or (text is None and args.account is None and not args.location_given):
         text = environ.get(CONNECTION_STRING_VARIABLE)
     if text:
-        named = read_connection_string(text, service)
+        named = read_connection_string(connection_text(text, environ), service)
         hint = f"check the {service} endpoint of the connection string"
         return _Endpoint(named, 1, urlsplit(named.endpoint).hostname or "", hint)
     account = choose_account(args, environ)

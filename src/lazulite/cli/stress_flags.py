@@ -72,7 +72,8 @@ def add(parser: ArgumentParser) -> None:
         flag(each.name, type=each.read, metavar=each.metavar, help=each.text)
     flag("--plan", type=Path, metavar="FILE", help="TOML file with such settings; flags override it")
     flag = parser.add_argument_group("endpoint").add_argument
-    text = "connection string of the account, here or in the cloud (LAZULITE_CONNECTION_STRING)"
+    text = "connection string of the account, here or in the cloud: env:NAME, file:PATH, or itself, which other users"
+    text += " of this machine may see (env:LAZULITE_CONNECTION_STRING)"
     flag("--connection-string", metavar="TEXT", help=text)
     flag("--connection-string-file", type=Path, metavar="FILE", help="file that has it; -: standard input")
     flag("--yes", action="store_true", help="do not ask before billed requests to another machine")
