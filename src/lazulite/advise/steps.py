@@ -114,7 +114,7 @@ def _last_steps(workload: Workload, ordered: Parts, partition: Parts, rest: Part
     else:
         yield Step(6, "Do they identify an entity?", f"No, so the RowKey gets what does: {_listed(added)}.")
     count = len(ordered)
-    unused = f"Does not apply: there {'is one key' if count == 1 else f'are {count} keys'}."
+    unused = f"Does not apply, as there {'is one key' if count == 1 else f'are {count} keys'}."
     yield Step(7, "If there is one key, it is the PartitionKey", f"{spelled(partition)}." if count == 1 else unused)
     two = f"PartitionKey {spelled(partition)}, RowKey {spelled(row)}."
     yield Step(8, "Two keys are the PartitionKey and the RowKey", two if count == 2 else unused)
