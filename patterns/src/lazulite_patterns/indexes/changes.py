@@ -54,12 +54,6 @@ class Changed(NamedTuple):
         operation = Operation(Kind.REPLACE, self.key, {**kept, **born}, self.base.etag)
         return Planned(operation, WriteIds.of(self.base.properties))
 
-    def having(self, entry: Entry) -> Properties:
-        """Return the properties with which the entity has an entry: those after the commit, or those before."""
-        if self.properties is not None and entry in self.new:
-            return self.properties
-        return {} if self.base is None else self.base.properties
-
     @property
     def deferred(self) -> frozenset[Entry]:
         """The entries before and after that a worker writes; none if they stay as they are."""
@@ -101,16 +95,23 @@ class Entries(NamedTuple):
             not_unique: what makes the error.
 
         Raises:
-            NotUnique: two of the entities have the same unique entry.
+            NotUnique: two of the entities have the same unique entry after the change.
         """
-        found: tuple[dict[Entry, EntityKey], dict[Entry, EntityKey]] = ({}, {})
-        rows = {each.key: each for each in changes}
+        old: dict[Entry, EntityKey] = {}
+        new: dict[Entry, Changed] = {}
+        for number, each in enumerate(changes):
+            for entry in each.new:
+                if (owner := new.setdefault(entry, each)) is not each:
+                    error = not_unique(entry, owner.key, owner.properties or {})
+                    error.index = number
+                    raise error
         for each in changes:
-            for into, entries in zip(found, (each.old, each.new), strict=True):
-                for entry in entries:
-                    if into.setdefault(entry, each.key) != each.key:
-                        raise not_unique(entry, into[entry], rows[into[entry]].having(entry))
-        return cls(*found, [(entry, each.key) for each in changes for entry in each.rewritten])
+            for entry in each.old:
+                # Another program may have given two of them one value: the entry passes from the one that loses it.
+                if entry not in old or (entry in new and new[entry].key == old[entry]):
+                    old[entry] = each.key
+        owners = {entry: each.key for entry, each in new.items()}
+        return cls(old, owners, [(entry, each.key) for each in changes for entry in each.rewritten])
 
     @property
     def gained(self) -> list[tuple[Entry, EntityKey]]:

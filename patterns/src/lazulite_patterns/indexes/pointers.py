@@ -156,7 +156,8 @@ class PointerIndex(Claims):
         later = [(each.key, each.deferred) for each in changes if each.deferred]
         elsewhere = frozenset(dict(marking)) | frozenset(dict(listed)) | frozenset().union(*dict(later).values())
         found = yield from self._etags(frozenset(dict(entries.left)) - elsewhere)
-        left = [(entry, stored) for entry, stored in found if entries.old[entry] in targets(stored)]
+        before = {(entry, each.key) for each in changes for entry in each.old}
+        left = [each for each in found if any((each[0], key) in before for key in targets(each[1]))]
         started = yield from begin(self.policy)
         after = {each.key: each.properties for each in changes}
         gained = [each for each in entries.gained if each[0] not in elsewhere]
@@ -211,13 +212,14 @@ class PointerIndex(Claims):
                     inside.append((yield from self._joining(entry, key, after[key] or {})))
                 elif etag := (yield from self._put(entry, key, lives[key].intent)):
                     claims.append((entry, etag))
-            for entry, giver, taker in entries.passed:
-                if self._inside(entry, taker):
-                    inside.append((yield from self._joining(entry, taker, after[taker] or {}, giver)))
+            for entry, giver, key in entries.passed:
+                if self._inside(entry, key):
+                    inside.append((yield from self._joining(entry, key, after[key] or {}, giver)))
                 else:
-                    etag = yield from self._pass(entry, giver, taker, lives[giver].birth)
-                    passes.append((entry, taker, etag))
-        except (NotUnique, Busy):
+                    etag = yield from self._pass(entry, giver, key, lives[giver].birth)
+                    passes.append((entry, key, etag))
+        except (NotUnique, Busy) as error:
+            error.index = [*after].index(key) if len(after) > 1 else None
             if not any(_AGAIN in name for life in lives.values() for name in life.intent):
                 yield from self._release(claims)  # No request was sent that needs them.
             raise
