@@ -1,4 +1,4 @@
-"""Mixed requests to all services, counted by metrics and by the request log, which must agree.
+"""Mixed requests to all services: metrics, the lines of `$logs` and the request log must agree.
 
 `python -m tests.analytics.mixed_requests 100000` makes so many requests, and prints what was counted.
 """
@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from azure.storage.blob import BlobServiceClient
 from benchmarks.requests import account_sas, shared_key
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts
@@ -28,20 +29,27 @@ from lazulite.server.observability.access_log import RequestLog
 from lazulite.settings.addresses import SERVICES
 from lazulite.settings.config import Settings
 from tests.analytics.counted import ACCOUNT, HOUR, MINUTE, START
+from tests.analytics.world import logged
 from tests.table.client import Client, values
 from tests.torture.http_client import Answer, Connection
 
 CONNECTIONS = 8
+CHANGES = 2
+"""Of each batch of entities."""
+BEGIN = datetime(2024, 10, 4, tzinfo=UTC)
 PHASES = (0, MINUTE, 2 * MINUTE, HOUR, HOUR + 3 * MINUTE)
 """When the requests come, from `START` on."""
 LATE = 59 * TICKS_PER_SECOND
 """The clock stands late in a minute: the requests of a phase begin and end in it."""
 SAS = {name: account_sas("9999-12-31T23:59:59Z", name[0], "rwdlacup") for name in SERVICES}
 WRONG = f"{SAS['blob']}x"
+SOURCE = f"http://127.0.0.1/{ACCOUNT}/docs/source?{SAS['blob']}"
 NAMES = {"GetMessages": "GetMessage", "PeekMessages": "PeekMessage", "": "Unknown"}
 """Name of an operation in the request log -> its name in metrics, where they differ."""
 PROPERTIES = (
     '<?xml version="1.0"?><StorageServiceProperties>'
+    "<Logging><Version>1.0</Version><Delete>true</Delete><Read>true</Read><Write>true</Write>"
+    "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>"
     + "".join(
         f"<{kind}><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>"
         f"<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></{kind}>"
@@ -105,7 +113,9 @@ def mixed(random: Random, now: int) -> Iterator[Sent]:
         yield signed("blob", "HEAD", f"docs/{key + 100}")
         yield signed("blob", "GET", f"docs/{key}", {"If-Modified-Since": date})
         yield Sent("blob", raw("blob", "GET", f"docs/{key}"), is_known=False)
-        yield Sent("blob", raw("blob", "GET", f"docs/{key}", WRONG))
+        refused = key % 4 == 0  # Seldom enough for the share that refused requests have of the lines.
+        yield Sent("blob", raw("blob", "GET", f"docs/{key}", WRONG if refused else SAS["blob"]))
+        yield signed("blob", "PUT", f"copies/{key}", {"x-ms-copy-source": SOURCE})
         yield signed("blob", "DELETE", f"docs/{key}")
         yield signed("blob", "GET", "docs", more="restype=container&comp=list&maxresults=3")
 
@@ -121,11 +131,19 @@ def change_set(key: int) -> str:
     return f"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{parts}--c--\r\n--b--\r\n"
 
 
+Fact: TypeAlias = tuple[str, int, int]
+"""A line of `$logs`: the id of its request, its number and its HTTP status."""
+
+
 class Outcome(NamedTuple):
     """What was counted: by table, interval and RowKey."""
 
     by_log: Counter[tuple[str, str, str]]
     by_metrics: Counter[tuple[str, str, str]]
+    lines_expected: Counter[Fact]
+    """By the request log."""
+    lines: Counter[Fact]
+    """Of `$logs`."""
     requests: int
     """That the log has, and analytics knows."""
     dropped: int
@@ -156,13 +174,19 @@ async def count_requests(count: int, seed: int = 1) -> Outcome:
                 unknown |= await _load(servers, requests, count // len(PHASES))
             await servers.stop()
         log.close()
-        dropped = servers.analytics.dropped_exchanges + servers.analytics.uncounted
+        counts = servers.analytics
+        dropped = counts.dropped_exchanges + counts.uncounted + counts.dropped_lines + counts.refused_lines
         clock.now = START + 2 * HOUR
         await _publish(store.engine, clock)
         by_metrics = await _by_metrics(store.engine)
+        async with open_servers(settings, store, clock=clock) as servers:
+            await servers.start()
+            logged_lines = await asyncio.to_thread(_lines, servers.ports["blob"].http)
+            await servers.stop()
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
     known = [line for line in lines if line["time"] >= "2024-10-04" and line["id"] not in unknown]
-    return Outcome(_by_log(known), by_metrics, len(known), dropped)
+    expected = Counter(fact for line in known for fact in _facts(line))
+    return Outcome(_by_log(known), by_metrics, expected, logged_lines, len(known), dropped)
 
 
 async def _prepare(servers: ServerGroup) -> None:
@@ -175,6 +199,8 @@ async def _prepare(servers: ServerGroup) -> None:
         signed("table", "POST", "Tables", {"Content-Type": "application/json"}, '{"TableName":"Things"}'),
         signed("queue", "PUT", "jobs"),
         signed("blob", "PUT", "docs", more="restype=container"),
+        signed("blob", "PUT", "copies", more="restype=container"),
+        signed("blob", "PUT", "docs/source", {"x-ms-blob-type": "BlockBlob"}, "x"),
     ):
         answer = await connections[request.service].ask(request.bytes_)
         assert answer.status in (201, 204), answer
@@ -237,7 +263,7 @@ async def _by_metrics(engine: Engine) -> Counter[tuple[str, str, str]]:
     return +found
 
 
-def _by_log(lines: list[dict[str, str]]) -> Counter[tuple[str, str, str]]:
+def _by_log(lines: list[dict[str, Any]]) -> Counter[tuple[str, str, str]]:
     found = Counter[tuple[str, str, str]]()
     for line in lines:
         time, service = line["time"], _SERVICE_OF_ID[line["id"].split("-")[1][-1]]
@@ -247,6 +273,21 @@ def _by_log(lines: list[dict[str, str]]) -> Counter[tuple[str, str, str]]:
             for row in ("All", name):
                 found[service + period, interval, f"user;{row}"] += 1
     return found
+
+
+def _facts(line: dict[str, Any]) -> Iterator[Fact]:
+    """Yield the lines that a request is to have (reference §18.1)."""
+    parts = {"EntityGroupTransaction": CHANGES, "CopyBlob": 2}.get(line["operation"], 0)
+    for number in range(1 + parts):
+        yield line["id"], number, line["status"]
+
+
+def _lines(port: int | None) -> Counter[Fact]:
+    """Return the lines of `$logs` since `START`."""
+    with BlobServiceClient(f"http://127.0.0.1:{port}/{ACCOUNT}", credential=SAS["blob"]) as blobs:
+        return Counter(
+            (line.request_id, line.number, line.http_status or 0) for line in logged(blobs) if line.start >= BEGIN
+        )
 
 
 _SERVICE_OF_ID = {"2": "table", "3": "queue", "e": "blob"}
@@ -260,11 +301,16 @@ def main() -> None:
         outcome.by_log - outcome.by_metrics,
         outcome.by_metrics - outcome.by_log,
     )
+    assert outcome.lines == outcome.lines_expected, (
+        outcome.lines_expected - outcome.lines,
+        outcome.lines - outcome.lines_expected,
+    )
     total = dict.fromkeys(("Minute All", "Minute operations", "Hour All", "Hour operations"), 0)
     for (table, _, row), found in outcome.by_metrics.items():
         period = "Minute" if table.endswith("Minute") else "Hour"
         total[f"{period} {'All' if row == 'user;All' else 'operations'}"] += found
     print(f"{outcome.requests:,} requests in the log, {outcome.dropped} dropped; rows: {total}")
+    print(f"{outcome.lines.total():,} lines in $logs, as many as these requests are to have")
     operations = sorted({row.partition(";")[2] for _, _, row in outcome.by_metrics})
     print(", ".join(operations))
 

@@ -1,7 +1,8 @@
 """kill -9, over and over: under load, while starting, while draining; and backups while all this goes on.
 
-Each cycle begins with a start on what the last kill left behind, and a look at all of it. Half of the servers have
-small write buffers, so that tables are written and compacted when the kill comes.
+Each cycle begins with a start on what the last kill left behind, and a look at all of it. A third of the servers have
+small write buffers, so that tables are written and compacted when the kill comes. Another third logs and counts each
+request, and publishes this many times a second.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ BACKUP_SECONDS = 0.7
 IN_START, IN_DRAIN, WITH_BACKUP = 0.15, 0.15, 0.03
 """How many of the kills come then, and how many cycles have a backup."""
 SMALL_BUFFERS: Program = ("tests.torture.variants", "small_buffers")
-PROGRAMS = (LAZULITE, SMALL_BUFFERS)
+ANALYTICS: Program = ("tests.torture.variants", "analytics")
+PROGRAMS = (LAZULITE, SMALL_BUFFERS, ANALYTICS)
 _EVENTS = {b"flush": "tables flushed", b"compaction": "compactions"}
 _EVENT = re.compile(rb'"event": "(flush|compaction)_started"')
 

@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
+from lazulite.analytics.log_writer import LogWriter
+from lazulite.analytics.metrics_writer import MetricsWriter
 from lazulite.app import services, worker, worker_supervisor
 from lazulite.blob.requests.call import Context
 from lazulite.cli import main
@@ -27,6 +29,8 @@ from lazulite.engine.rocksdb.change_log import ChangeLog, ChangeLogReader, Chang
 from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.server.server import Sockets
+from lazulite.service import properties
+from lazulite.service.properties import Logging, Metrics, ServiceProperties
 from lazulite.settings import database as database_settings
 
 from . import stepping_clock
@@ -158,6 +162,16 @@ def in_workers() -> None:
     worker.command = differing
 
 
+def analytics() -> None:
+    """Log and count each request of every account, and publish lines and counts many times a second."""
+    on, decode = Metrics(enabled=True, include_apis=True), properties._decode
+    everything = ServiceProperties(Logging(read=True, write=True, delete=True), on, on)
+    vars(properties)["_decode"] = lambda value: everything if value is None else decode(value)
+    writers: tuple[Any, ...] = (LogWriter, MetricsWriter)
+    for writer in writers:
+        writer.run = partialmethod(lambda self, run, _: run(self, BUSY_SECONDS), writer.run)
+
+
 VARIANTS: dict[str, Callable[[], None]] = {
     "small_buffers": small_buffers,
     "stepping_clock": stepping_clock.install,
@@ -169,6 +183,7 @@ VARIANTS: dict[str, Callable[[], None]] = {
     "in_workers": in_workers,
     "busy_maintenance": busy_maintenance,
     "paused_uploads": paused_uploads,
+    "analytics": analytics,
 }
 
 
