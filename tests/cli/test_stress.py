@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -116,6 +117,24 @@ def test_a_signal_ends_a_run_and_its_sample(
     assert stressed(storage) == 130
     assert all(samples.PREFIX in names for names in made)
     assert len(made) == 2
+    assert samples.PREFIX not in left(storage, capsys)
+
+
+def test_a_server_may_close_the_connection_that_made_the_sample(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = stress._KINDS["table"]
+
+    def make_and_break(client: ServiceClient, name: str) -> None:
+        kind.make(client, name)
+        client._connection.sock.shutdown(socket.SHUT_RDWR)
+
+    async def measured(*_: object, **__: object) -> Sequence[Step]:
+        return [step(400)]
+
+    monkeypatch.setattr(stress, "run_plan", measured)
+    monkeypatch.setitem(stress._KINDS, "table", kind._replace(make=make_and_break))
+    assert stressed(storage) == 0
     assert samples.PREFIX not in left(storage, capsys)
 
 

@@ -282,9 +282,10 @@ def _measure(client: ServiceClient, endpoint: _Endpoint, plan: Plan, *, silent: 
                 line.write_note("stopped: there is no result; what the test made is removed")
                 raise
             finally:
-                with _uninterrupted():
+                # The connection that made the sample was idle for so long that the server may have closed it.
+                with _uninterrupted(), endpoint.client(kind) as remover:
                     line.clear()
-                    kind.remove(client, name)
+                    kind.remove(remover, name)
     except StressError as error:
         raise CommandError(error) from None
 
