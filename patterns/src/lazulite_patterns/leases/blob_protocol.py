@@ -17,12 +17,12 @@ from uuid import UUID
 
 from lazulite_patterns.effects.blobs import BlobPut, LeaseAcquire, LeaseRelease, LeaseRenew
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
-from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.runtime import NewId, Now
 from lazulite_patterns.keys.characters import units
 from lazulite_patterns.leases.protocol import ATTEMPTS, Grant, LeaseLost, LeaseProtocol, LeaseTaken, number
-from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
-from lazulite_patterns.outcomes.retries import begin
+from lazulite_patterns.outcomes.errors import Conflict
+from lazulite_patterns.outcomes.retries import at_least_once, begin
 from lazulite_patterns.outcomes.verdict import Planned
 
 BLOB_NAME_MAX = 1024
@@ -137,12 +137,4 @@ class BlobLeaseProtocol(LeaseProtocol):
 
     def _at_least_once(self, effect: Effect[object]) -> Protocol[None]:
         """Perform an effect that may be done twice, until there is an answer."""
-        attempts = yield from begin(self.policy)
-        while True:
-            try:
-                yield from attempts.perform(effect)
-            except ResultUnknown as unknown:
-                if not (yield from attempts.wait(unknown)):
-                    raise OutcomeUnknown(str(unknown)) from unknown
-            else:
-                return
+        yield from at_least_once(effect, (yield from begin(self.policy)))

@@ -2,9 +2,9 @@
 
 from lazulite_patterns.effects.blobs import BlobDelete
 from lazulite_patterns.effects.effect import Protocol
-from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.outcomes.errors import Unavailable
-from lazulite_patterns.outcomes.retries import Policy, begin
+from lazulite_patterns.outcomes.retries import Policy, at_least_once, begin
 
 _NOT_FOUND, _CHANGED = 404, 412
 
@@ -23,19 +23,12 @@ def discard(container: str, name: str, policy: Policy, etag: str | None = None) 
         Unavailable: there was no answer before the deadline.
     """
     attempts = yield from begin(policy)
-    unsure = False
-    while True:
-        try:
-            yield from attempts.perform(BlobDelete(container, name, etag))
-        except ResultUnknown as unknown:
-            unsure = True
-            if not (yield from attempts.wait(unknown)):
-                raise Unavailable(str(unknown)) from unknown
-        except Rejected as rejected:
-            if rejected.status == _NOT_FOUND:
-                return unsure
-            if rejected.status == _CHANGED and etag is not None:
-                return False
-            raise
-        else:
-            return True
+    try:
+        yield from at_least_once(BlobDelete(container, name, etag), attempts, Unavailable)
+    except Rejected as rejected:
+        if rejected.status == _NOT_FOUND:
+            return attempts.repeated
+        if rejected.status == _CHANGED and etag is not None:
+            return False
+        raise
+    return True

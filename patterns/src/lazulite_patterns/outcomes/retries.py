@@ -7,7 +7,7 @@ from lazulite_patterns.effects.calls import WithTimeout
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.runtime import Now, RandomNumber, Sleep
-from lazulite_patterns.outcomes.errors import Unavailable
+from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
 
 R = TypeVar("R")
 _REQUEST_SECONDS_MIN = 0.1
@@ -58,6 +58,11 @@ class Attempts:
         left = self._deadline - (yield from perform(Now())) - (self._policy.reserve_seconds if reserved else 0)
         return (yield from perform(WithTimeout(effect, max(left, _REQUEST_SECONDS_MIN))))
 
+    @property
+    def repeated(self) -> bool:
+        """Whether a request was not answered, so that it may have been done."""
+        return self._count > 0
+
     def expired(self) -> Protocol[bool]:
         """Tell whether the deadline has passed."""
         return (yield from perform(Now())) > self._deadline
@@ -86,9 +91,22 @@ def read(effect: Effect[R], attempts: Attempts) -> Protocol[R]:
     Raises:
         Unavailable: there was no answer before the deadline.
     """
+    return at_least_once(effect, attempts, Unavailable)
+
+
+def at_least_once(
+    effect: Effect[R], attempts: Attempts, error: type[OutcomeUnknown | Unavailable] = OutcomeUnknown
+) -> Protocol[R]:
+    """Perform an effect that may be done twice, until there is an answer.
+
+    Args:
+        effect: the request.
+        attempts: its deadline.
+        error: what is raised if there was no answer before it.
+    """
     while True:
         try:
             return (yield from attempts.perform(effect))
         except ResultUnknown as unknown:
             if not (yield from attempts.wait(unknown)):
-                raise Unavailable(str(unknown)) from unknown
+                raise error(str(unknown)) from unknown

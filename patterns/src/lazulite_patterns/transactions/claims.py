@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from lazulite_patterns.effects.blobs import PART_BYTES, BlobFacts, BlobGet, BlobPage, BlobPut
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.queues import Length
 from lazulite_patterns.effects.runtime import NewId
 from lazulite_patterns.outcomes.discards import discard
 from lazulite_patterns.outcomes.errors import OutcomeUnknown
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS, blob_age_seconds, now
-from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
+from lazulite_patterns.outcomes.retries import Attempts, Policy, at_least_once, begin, read
 from lazulite_patterns.transactions.messages import (
     CLAIM_BYTES_MAX,
     Claim,
@@ -75,17 +75,13 @@ class Claims:
             OutcomeUnknown: it may be there, or it is there so late that a worker may have removed the message.
         """
         data = message.json.encode("ascii")
-        while True:
-            try:
-                yield from attempts.perform(BlobPut(self.container, name, data, content_type="application/json"))
-                break
-            except ResultUnknown as unknown:
-                if not (yield from attempts.wait(unknown)):
-                    raise OutcomeUnknown(str(unknown)) from unknown
-            except Rejected as rejected:
-                if (rejected.status, rejected.code) != _EXISTS:
-                    raise
-                break  # The name is never used again: an earlier request of this upload was done.
+        try:
+            put = BlobPut(self.container, name, data, content_type="application/json")
+            yield from at_least_once(put, attempts)
+        except Rejected as rejected:
+            # The name is never used again: a blob that exists is that of an earlier request of this upload.
+            if (rejected.status, rejected.code) != _EXISTS:
+                raise
         if (yield from attempts.expired()):
             raise OutcomeUnknown(f"task {message.task}: the blob was uploaded after the deadline")
 

@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lazulite_patterns.effects.calls import WithHeartbeat, WithTimeout
-from lazulite_patterns.effects.effect import Effect, Protocol, perform
+from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, Receive, Remove, Send, Sent
 from lazulite_patterns.effects.runtime import Gather, Sleep
 from lazulite_patterns.indexes.deferred import show
 from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
-from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
+from lazulite_patterns.outcomes.retries import Attempts, Policy, at_least_once, begin, read
 from lazulite_patterns.transactions.claims import Claims
 from lazulite_patterns.transactions.messages import TEXT_BYTES_MAX, MessageFormatError, TaskMessage
 from lazulite_patterns.transactions.task import Task
 
 A = TypeVar("A")
-R = TypeVar("R")
 _log = logging.getLogger("lazulite_patterns.tasks")
 VISIBILITY_SECONDS_MAX = 7 * 24 * 3600
 """A limit of the service."""
@@ -57,7 +56,7 @@ class Delivery:
         if self.receipt is None:
             return
         try:
-            yield from _at_least_once(Remove(self.queue, self.message.id, self.receipt), attempts)
+            yield from at_least_once(Remove(self.queue, self.message.id, self.receipt), attempts)
         except (Rejected, OutcomeUnknown) as error:
             _log.info("message %s is left to another worker: %s", self.message.id, error)
 
@@ -108,7 +107,7 @@ class TaskQueue:
         """Send a message, which no worker receives before the delay is over."""
         if attempts is None:
             attempts = yield from begin(self.policy)
-        return (yield from _at_least_once(Send(self.queue, message.text, delay_seconds), attempts))
+        return (yield from at_least_once(Send(self.queue, message.text, delay_seconds), attempts))
 
     def _send_by_claim(self, message: TaskMessage, claims: Claims) -> Protocol[None]:
         """Send a message whose body is in a blob."""
@@ -218,23 +217,9 @@ class TaskQueue:
         """Copy a message to the poison queue, which is created if it is absent."""
         copy = Send(self.poison, message.text)
         try:
-            yield from _at_least_once(copy, attempts)
+            yield from at_least_once(copy, attempts)
         except Rejected as rejected:
             if rejected.code != "QueueNotFound":
                 raise
-            yield from _at_least_once(CreateQueue(self.poison), attempts)
-            yield from _at_least_once(copy, attempts)
-
-
-def _at_least_once(effect: Effect[R], attempts: Attempts) -> Protocol[R]:
-    """Perform an effect that may be done twice, until it is known that it was done.
-
-    Raises:
-        OutcomeUnknown: there was no answer before the deadline.
-    """
-    while True:
-        try:
-            return (yield from attempts.perform(effect))
-        except ResultUnknown as unknown:
-            if not (yield from attempts.wait(unknown)):
-                raise OutcomeUnknown(str(unknown)) from unknown
+            yield from at_least_once(CreateQueue(self.poison), attempts)
+            yield from at_least_once(copy, attempts)

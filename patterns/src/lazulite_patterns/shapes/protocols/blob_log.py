@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobGet, BlobPage, BlobSetMetadata
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.runtime import UtcNow
 from lazulite_patterns.outcomes.errors import Unavailable
-from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
+from lazulite_patterns.outcomes.retries import Attempts, Policy, at_least_once, begin, read
 from lazulite_patterns.shapes.protocols.log_format import FIRST, LAST, LEAST, LogNames, LogRecord, line
 
 BLOCK_BYTES_MAX = 4 * 1024 * 1024
@@ -168,14 +168,11 @@ class LogWriter:
             name = self.names.numbered(block.period, number)
             try:
                 create = AppendCreate(self.container, name, {FIRST: first.isoformat()}, "application/jsonl")
-                yield from attempts.perform(create)
-            except ResultUnknown as unknown:  # If it was done, that blob stays empty.
-                if not (yield from attempts.wait(unknown)):
-                    raise Unavailable(str(unknown)) from unknown
+                yield from at_least_once(create, attempts, Unavailable)
             except Rejected as rejected:
                 if rejected.status != _EXISTS:
                     raise
-                number += 1
+                number += 1  # If an earlier request of this one was done, that blob stays empty.
             else:
                 return Open(name, block.period, first, first)
 
@@ -189,20 +186,16 @@ class LogWriter:
 
     def _appended(self, blob: Open, block: Block, attempts: Attempts) -> Protocol[bool]:
         """Append a block; False if it is not in the blob, and never will be."""
-        while True:
-            try:
-                yield from attempts.perform(Append(self.container, blob.name, block.data, blob.length))
-            except ResultUnknown as unknown:
-                if not (yield from attempts.wait(unknown)):
-                    raise Unavailable(str(unknown)) from unknown
-            except Rejected as rejected:
-                if rejected.status == _CHANGED:
-                    return (yield from self._is_there(blob, block, attempts))
-                if rejected.status == _ABSENT and rejected.code == "BlobNotFound":
-                    return False
-                raise
-            else:
-                return True
+        try:
+            append = Append(self.container, blob.name, block.data, blob.length)
+            yield from at_least_once(append, attempts, Unavailable)
+        except Rejected as rejected:
+            if rejected.status == _CHANGED:
+                return (yield from self._is_there(blob, block, attempts))
+            if rejected.status == _ABSENT and rejected.code == "BlobNotFound":
+                return False
+            raise
+        return True
 
     def _is_there(self, blob: Open, block: Block, attempts: Attempts) -> Protocol[bool]:
         """Tell whether a block is where it was to be appended."""
