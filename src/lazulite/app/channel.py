@@ -14,6 +14,7 @@ from lazulite.control.channel import Channel
 from lazulite.control.client import ask_each
 from lazulite.control.command import ControlError, Handler, Json, NoArguments
 from lazulite.control.socket_file import SOCKET, listening
+from lazulite.server.server import Ports
 from lazulite.settings.config import ConfigError, Settings
 
 Workers: TypeAlias = Callable[[], Mapping[str, Callable[[], socket]]]
@@ -78,3 +79,18 @@ def status_of(
                 yield {"process": result.process, "error": str(result.error)}
 
     return status
+
+
+def addresses_of(settings: Settings, ports: Mapping[str, Ports]) -> Handler[NoArguments]:
+    """Return the handler of `ADDRESSES`.
+
+    Args:
+        settings: tell the hosts.
+        ports: of each service.
+    """
+
+    async def addresses(_: NoArguments) -> AsyncGenerator[Json, None]:
+        for service, found in ports.items():
+            yield {"service": service, "host": settings.address(service).host, **found._asdict()}
+
+    return addresses

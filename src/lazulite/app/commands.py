@@ -41,6 +41,10 @@ RESET_STATE = Command("state-reset", NoArguments)
 STATUS = Command("status", NoArguments)
 """Has an item for each process of the server: see `app.status`."""
 
+ADDRESSES = Command("addresses", NoArguments)
+"""Has an item for each service that accepts requests: `service`, `host` as it is listened on, and the ports `http` and
+`https`, of which one may be null."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrafficArguments:

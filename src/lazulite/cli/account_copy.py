@@ -19,6 +19,7 @@ from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import connection_text, endpoints_of, read_connection_string
 from lazulite.cli.errors import CommandError
 from lazulite.cli.http_sender import HttpSender
+from lazulite.cli.running_addresses import served, with_running_addresses
 from lazulite.cli.summary import CommandOutput, labelled
 from lazulite.control.client import Client
 from lazulite.control.command import ControlError
@@ -72,8 +73,8 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 
 def _here(args: Namespace, environ: Mapping[str, str]) -> _Side:
     """Return the side of the running server that the flags name."""
-    chosen = choose_account(args, environ)
-    name = endpoints_of(args, chosen.name)["blob"]
+    chosen, args = choose_account(args, environ), with_running_addresses(args, environ)
+    name = served(endpoints_of(args, chosen.name), "blob")
     return _Side(lambda: HttpSender.from_args(args, chosen), chosen.name, name)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from lazulite.cli.argument_parser import StoreExplicit
 from lazulite.cli.flag_types import host, parallel, port, suffix
 from lazulite.settings.addresses import DEFAULT_HOST, DEFAULT_PORTS, SERVICES, TABLE, WEB
 
@@ -72,10 +73,11 @@ def add_other_side(parser: ArgumentParser, flag: str) -> None:
 
 
 def _add_addresses(parser: ArgumentParser, hint: str = "") -> None:
+    add = parser.add_argument
     for service in SERVICES:
         text = f"address of {service}s ({DEFAULT_HOST})"
         names = (f"--{service}-host", f"--{service}Host")
-        parser.add_argument(*names, type=host, default=DEFAULT_HOST, metavar="HOST", help=text)
+        add(*names, type=host, action=StoreExplicit, default=DEFAULT_HOST, metavar="HOST", help=text)
         text = f"port of {service}s ({DEFAULT_PORTS[service]}){hint}"
         names = (f"--{service}-port", f"--{service}Port")
-        parser.add_argument(*names, type=port, default=DEFAULT_PORTS[service], metavar="PORT", help=text)
+        add(*names, type=port, action=StoreExplicit, default=DEFAULT_PORTS[service], metavar="PORT", help=text)

@@ -10,6 +10,7 @@ from lazulite.cli.account_stores import account_store, choose_account
 from lazulite.cli.connection_string import connection_text
 from lazulite.cli.errors import CommandError
 from lazulite.cli.http_sender import HttpSender
+from lazulite.cli.running_addresses import with_running_addresses
 from lazulite.resources.sender import RequestError
 from lazulite.seed.apply import Application, Changes
 from lazulite.seed.document import AccountSeed, Seed, SeedFileError, read_seed
@@ -58,5 +59,5 @@ def _apply_here(args: Namespace, environ: Mapping[str, str], seed: Seed, changes
 
 def _fill(args: Namespace, environ: Mapping[str, str], seed: AccountSeed, name: str | None, changes: Changes) -> None:
     chosen = choose_account(Namespace(**{**vars(args), "account": name}), environ)
-    with HttpSender.from_args(args, chosen) as sender:
+    with HttpSender.from_args(with_running_addresses(args, environ), chosen) as sender:
         Application(sender, changes).run(seed)

@@ -36,13 +36,16 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 def endpoints_of(args: Namespace, account: str) -> Mapping[str, str]:
     """Return the endpoints of an account that the flags name, by service.
 
-    Services on one address are distinguished by the host, so their endpoints are host style.
+    Services on one address are distinguished by the host, so their endpoints are host style. A service without a port
+    has no endpoint.
     """
     scheme, suffix = scheme_of(args), args.host_suffix or HOST_SUFFIX
     addresses = {name: (getattr(args, f"{name}_host"), getattr(args, f"{name}_port")) for name in SERVICES}
     shared = Counter(addresses.values())
     endpoints = {}
     for name, (host, port) in addresses.items():
+        if port is None:
+            continue
         if args.host_suffix is None and shared[host, port] == 1:
             endpoints[name] = path_style(account, host, port, scheme)
         else:

@@ -11,6 +11,7 @@ from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import connection_text
 from lazulite.cli.errors import CommandError
 from lazulite.cli.http_sender import HttpSender
+from lazulite.cli.running_addresses import with_running_addresses
 from lazulite.cli.summary import CommandOutput
 from lazulite.control.client import Client
 from lazulite.control.command import ControlError
@@ -44,7 +45,8 @@ def _opened(args: Namespace, environ: Mapping[str, str], stack: ExitStack) -> tu
     """Return a sender of the account, and what tells the messages of its queues, if its server is here."""
     if args.connection is not None:
         return stack.enter_context(HttpSender(connection_text(args.connection, environ))), None
-    sender = stack.enter_context(HttpSender.from_args(args, choose_account(args, environ)))
+    reached = with_running_addresses(args, environ)
+    sender = stack.enter_context(HttpSender.from_args(reached, choose_account(args, environ)))
     socket = args.location / SOCKET
     return sender, _kept(Client.at(socket), sender.account) if socket.exists() else None
 

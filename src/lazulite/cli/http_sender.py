@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from lazulite.auth.accounts.account import Account
 from lazulite.cli.connection_string import endpoints_of, reachable, read_connection_string
 from lazulite.cli.errors import CommandError
+from lazulite.cli.running_addresses import endpoint_hint
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request
 from lazulite.resources.sender import Call, Reply, RequestError
@@ -37,6 +38,8 @@ class _Endpoint(NamedTuple):
     """The `Host` field."""
     url: str
     """For messages."""
+    hint: str
+    """What to check if no server responds."""
 
 
 class HttpSender:
@@ -57,23 +60,20 @@ class HttpSender:
         self._account = read_connection_string(text, "table").account
 
     @classmethod
-    def of_account(cls, account: Account, endpoints: Mapping[str, str]) -> Self:
-        """Return the sender of an account with its endpoints, by service."""
-        sender = cls.__new__(cls)
-        sender._text, sender._sleep, sender._account = "", time.sleep, account
-        sender._endpoints = {name: _opened(AccountSigner(account), url) for name, url in endpoints.items()}
-        return sender
-
-    @classmethod
     def from_args(cls, args: Namespace, account: Account) -> Self:
-        """Return the sender of an account of the running server that the flags name, with the key that they name.
+        """Return the sender of an account at the addresses that the flags name, with the key that they name.
 
         Raises:
             CommandError: the account has no such key.
         """
         if args.key > len(account.keys):
             raise CommandError(f"account {account.name} has no key {args.key}")
-        return cls.of_account(Account(account.name, (account.keys[args.key - 1],)), endpoints_of(args, account.name))
+        sender = cls.__new__(cls)
+        sender._text, sender._sleep = "", time.sleep
+        sender._account = Account(account.name, (account.keys[args.key - 1],))
+        signer, endpoints = AccountSigner(sender._account), endpoints_of(args, account.name)
+        sender._endpoints = {name: _opened(signer, url, endpoint_hint(args, name)) for name, url in endpoints.items()}
+        return sender
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +106,8 @@ class HttpSender:
             except (OSError, HTTPException) as error:
                 endpoint.connection.close()
                 if pause is None or not _may_repeat(call):
-                    raise RequestError(f"no response from {endpoint.url}: {error or type(error).__name__}") from None
+                    reason = f"{error or type(error).__name__}{endpoint.hint and f'; {endpoint.hint}'}"
+                    raise RequestError(f"no response from {endpoint.url}: {reason}") from None
             else:
                 if pause is None or reply.status not in _BUSY:
                     return reply
@@ -115,16 +116,18 @@ class HttpSender:
 
     def _endpoint(self, service: str) -> _Endpoint:
         if service not in self._endpoints:
+            if not self._text:
+                raise RequestError(f"the running server does not serve {service}s")
             stated = read_connection_string(self._text, service)
-            self._endpoints[service] = _opened(AccountSigner(stated.account, stated.token), stated.endpoint)
+            self._endpoints[service] = _opened(AccountSigner(stated.account, stated.token), stated.endpoint, "")
         return self._endpoints[service]
 
 
-def _opened(signed: AccountSigner, endpoint: str) -> _Endpoint:
+def _opened(signed: AccountSigner, endpoint: str, hint: str) -> _Endpoint:
     url = urlsplit(endpoint)
     connect = HTTPSConnection if url.scheme == "https" else HTTPConnection
     connection = connect(reachable(url.hostname or ""), url.port, timeout=_SECONDS_MAX)
-    return _Endpoint(connection, signed, url.path, url.netloc, endpoint)
+    return _Endpoint(connection, signed, url.path, url.netloc, endpoint, hint)
 
 
 def _may_repeat(call: Call) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from lazulite.app.channel import status_of
-from lazulite.app.commands import STATUS
+from lazulite.app.channel import addresses_of, status_of
+from lazulite.app.commands import ADDRESSES, STATUS
 from lazulite.app.servers import open_servers
 from lazulite.app.services import certificate_of, open_logs, reload_certificate, tune_garbage_collector
 from lazulite.app.stderr import report
@@ -104,6 +104,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog], seeder: Seeder | N
 def _announce(
     settings: Settings, store: Store, host: UiHost, ports: Mapping[str, Ports], metrics_port: int | None
 ) -> None:
+    store.channel.register(ADDRESSES, addresses_of(settings, ports))
     lines = announcement(settings, store.directory, store.name, ports, metrics_port)
     sys.stdout.writelines(f"{line}\n" for line in lines)
     announce_ui(host, ports)

@@ -21,6 +21,7 @@ from lazulite.auth.token_source import TokenSource
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import endpoints_of, reachable, read_connection_string
 from lazulite.cli.errors import CommandError
+from lazulite.cli.running_addresses import endpoint_hint, served, with_running_addresses
 
 _SECONDS_MAX = 60
 _DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
@@ -74,7 +75,7 @@ class ServiceClient:
         host: the address to connect to.
         access: the service and the permissions.
         token: a SAS token for all requests, in place of the key; "" for none.
-        hint: what to check if no server responds; "": the flags of the address.
+        hint: what to check if no server responds.
 
     Raises:
         CommandError: the account has no such key.
@@ -89,7 +90,7 @@ class ServiceClient:
         access: ServiceAccess,
         *,
         token: str = "",
-        hint: str = "",
+        hint: str,
     ) -> None:
         if not token and key > len(account.keys):
             raise CommandError(f"account {account.name} has no key {key}")
@@ -101,14 +102,15 @@ class ServiceClient:
         self._host, self._path = url.netloc, url.path
         renewed = TokenSource(account, key, access.service, access.permission)
         self._token: Callable[[], str] = (lambda: token) if token else renewed
-        self._hint = hint or f"check --{access.service}-host and --{access.service}-port"
+        self._hint = hint
 
     @classmethod
     def from_args(cls, args: Namespace, environ: Mapping[str, str], access: ServiceAccess) -> Self:
         """Return the client of the account, key and address that the flags name. Raises as the constructor."""
-        account = choose_account(args, environ)
-        endpoint = endpoints_of(args, account.name)[access.service]
-        return cls(account, args.key, endpoint, reachable(getattr(args, f"{access.service}_host")), access)
+        account, args = choose_account(args, environ), with_running_addresses(args, environ)
+        endpoint = served(endpoints_of(args, account.name), access.service)
+        host, hint = reachable(getattr(args, f"{access.service}_host")), endpoint_hint(args, access.service)
+        return cls(account, args.key, endpoint, host, access, hint=hint)
 
     @classmethod
     def from_connection_string(cls, text: str, access: ServiceAccess) -> Self:

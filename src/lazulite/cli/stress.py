@@ -31,6 +31,7 @@ from lazulite.cli.connection_string import (
 from lazulite.cli.errors import CommandError
 from lazulite.cli.logs import read_file
 from lazulite.cli.progress_line import ProgressLine
+from lazulite.cli.running_addresses import endpoint_hint, served, with_running_addresses
 from lazulite.cli.service_client import ServiceAccess, ServiceClient
 from lazulite.cli.stress_flags import settings
 from lazulite.partitions.targets import Targets, TargetsError, targets_from
@@ -186,9 +187,9 @@ def _endpoint(args: Namespace, environ: Mapping[str, str], service: str) -> _End
         named = read_connection_string(connection_text(text, environ), service)
         hint = f"check the {service} endpoint of the connection string"
         return _Endpoint(named, 1, urlsplit(named.endpoint).hostname or "", hint)
-    account = choose_account(args, environ)
-    named = NamedAccount(account, endpoints_of(args, account.name)[service], "")
-    return _Endpoint(named, args.key, reachable(getattr(args, f"{service}_host")), "")
+    account, args = choose_account(args, environ), with_running_addresses(args, environ)
+    named = NamedAccount(account, served(endpoints_of(args, account.name), service), "")
+    return _Endpoint(named, args.key, reachable(getattr(args, f"{service}_host")), endpoint_hint(args, service))
 
 
 def _is_here(host: str) -> bool:

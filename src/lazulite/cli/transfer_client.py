@@ -9,6 +9,7 @@ from lazulite.auth.token_source import TokenSource
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import connection_text, endpoints_of, reachable, read_connection_string
 from lazulite.cli.errors import CommandError
+from lazulite.cli.running_addresses import endpoint_hint, served, with_running_addresses
 from lazulite.server import lifecycle
 from lazulite.settings.extras import require_extra
 from lazulite.transfer.http_client import HttpClient, TransferError
@@ -35,11 +36,12 @@ def _http(args: Namespace, environ: Mapping[str, str]) -> HttpClient:
         stated = read_connection_string(connection_text(args.connection, environ), "table")
         renewed = TokenSource(stated.account, 1, "table", PERMISSION)
         return HttpClient(stated.endpoint, (lambda: stated.token) if stated.token else renewed)
-    account = choose_account(args, environ)
+    account, args = choose_account(args, environ), with_running_addresses(args, environ)
     if args.key > len(account.keys):
         raise CommandError(f"account {account.name} has no key {args.key}")
-    endpoint = endpoints_of(args, account.name)["table"]
-    return HttpClient(endpoint, TokenSource(account, args.key, "table", PERMISSION), reachable(args.table_host))
+    endpoint = served(endpoints_of(args, account.name), "table")
+    token, host = TokenSource(account, args.key, "table", PERMISSION), reachable(args.table_host)
+    return HttpClient(endpoint, token, host, endpoint_hint(args, "table"))
 
 
 def run(main: Coroutine[object, object, T]) -> T:

@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from lazulite.app.channel import status_of
-from lazulite.app.commands import KEEP_STATE, RESET_STATE, STATUS
+from lazulite.app.channel import addresses_of, status_of
+from lazulite.app.commands import ADDRESSES, KEEP_STATE, RESET_STATE, STATUS
 from lazulite.app.seeding import ServerSeed
 from lazulite.app.servers import open_servers
 from lazulite.app.stores import Store, open_store
@@ -312,6 +312,7 @@ async def _serve(settings: Settings, clock: Clock, seeder: ServerSeed | None, st
         try:
             await servers.start()
             host.ports = servers.ports
+            store.channel.register(ADDRESSES, addresses_of(settings, servers.ports))
             store.channel.register(STATUS, status_of("server", lambda: server_readings(servers)))
             ports = {service: found.http or 0 for service, found in servers.ports.items()}
             storage = Storage(loop, ports, store.directory, failures, store.channel)

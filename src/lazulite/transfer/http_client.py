@@ -66,9 +66,10 @@ class HttpClient:
         endpoint: the URL of the account at a service, without a slash at its end.
         token: returns the SAS token of the next request.
         host: the address to connect to; "": that of the endpoint.
+        hint: what to check if no server responds; "": nothing.
     """
 
-    def __init__(self, endpoint: str, token: Callable[[], str], host: str = "") -> None:
+    def __init__(self, endpoint: str, token: Callable[[], str], host: str = "", hint: str = "") -> None:
         url = urlsplit(endpoint)
         self._endpoint = endpoint
         self._secure = url.scheme == "https"
@@ -77,6 +78,7 @@ class HttpClient:
         self._common = f"Host: {url.netloc}\r\nx-ms-version: 2021-12-02\r\n"
         self._path = url.path
         self._token = token
+        self._hint = hint and f"; {hint}"
         self._idle: list[_Connection] = []
         self._has_answered = False
 
@@ -123,7 +125,7 @@ class HttpClient:
                 problem = f"HTTP status {response.status}"
             if pause is not None:
                 await asyncio.sleep(pause)
-        raise UnavailableError(f"no response from {self.endpoint}: {problem}")
+        raise UnavailableError(f"no response from {self.endpoint}: {problem}{self._hint}")
 
     async def _exchange(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Send a request on an idle connection, or a new one, and read the response.
