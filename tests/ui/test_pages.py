@@ -14,7 +14,10 @@ from azure.data.tables import TableServiceClient
 
 from lazulite.settings.config import account_file
 from lazulite.testing import Storage, server
+from lazulite.ui.pages.fault_page import toml_text
 from lazulite.ui.rendering import as_json, plain, size
+from lazulite.ui.routes import ROUTES
+from lazulite.ui.routing import Routes
 from lazulite.ui.site import STATIC
 from tests.ui.explorer import Client, another_link, explorer
 
@@ -109,6 +112,25 @@ def test_an_account_is_emptied_once_its_name_is_typed(explored: Explored) -> Non
     assert list(service.list_tables()) == []
 
 
+def test_values_of_rules_are_shown_as_their_files_have_them() -> None:
+    assert toml_text({"a": True, "b": ["x", 1, 0.5]}) == '{ "a" = true, "b" = ["x", 1, 0.5] }'
+
+
+def test_a_crumb_of_an_account_leads_to_it() -> None:
+    def crumbs(path: str) -> list[tuple[str, str]]:
+        return [(each.text, each.href) for each in Routes(ROUTES).crumbs(path)]
+
+    assert crumbs("/faults/tables/Orders") == [
+        ("Lazulite", "/"),
+        ("faults", "/faults/account"),
+        ("tables", "/faults/tables"),
+        ("Orders", "/faults/tables/Orders"),
+    ], "an account may have the name of a page"
+    assert crumbs("/orders/account")[1:] == [("orders", "/orders/account"), ("account", "/orders/account")]
+    assert crumbs("/requests/1")[1:] == [("requests", "/requests"), ("1", "/requests/1")]
+    assert crumbs("/no/such/page")[1:] == [("no", ""), ("such", ""), ("page", "")]
+
+
 def test_an_account_that_does_not_exist_has_no_page(explored: Explored) -> None:
     found = explored.client.get("/nobody/account")
     assert found.status == 404
@@ -157,6 +179,9 @@ def test_faults_are_switched_on_seen_and_off(explored: Explored, tables: TableSe
     (found,) = client.json("/faults")["rules"]
     assert (found["rule"]["name"], found["hits"]) == ("busy", 1)
     assert client.post("/faults?do=add", {"text": "nonsense"}).status == 409
+    page = followed(client, "/faults?do=add", {"preset": "ambiguous-writes"})
+    assert "changes = true, probability = 0.5, reset = &#34;answer&#34;" in page
+    assert "Half of all writes are made, and their answers are lost." in page
     followed(client, "/faults?do=add", {"preset": "flaky-network"})
     followed(client, "/faults?do=remove", {"name": "busy"})
     followed(client, "/faults?do=clear", {})

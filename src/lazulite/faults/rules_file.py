@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,12 @@ def source_of(text: str) -> tuple[str, str]:
         return text, data.decode()
     except UnicodeDecodeError:
         raise RulesFileError(f"{text}: the file is not UTF-8") from None
+
+
+def description_of(preset: str) -> str:
+    """Return what a preset is for: the comment at the beginning of its file."""
+    lines = source_of(preset)[1].splitlines()
+    return " ".join(line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), lines))
 
 
 def parse_rules(text: str, operations: Collection[str], source: str = "rules") -> tuple[Rule, ...]:

@@ -76,6 +76,12 @@ class Routes:
     def _crumbs(self, path: str) -> Iterator[Crumb]:
         yield Crumb("Lazulite", "/")
         so_far = ""
+        route = next((route for pattern, route in self._patterns if pattern.fullmatch(path)), None)
+        if route is not None and route.path.startswith("/{account}/"):
+            name, _, path = path.removeprefix("/").partition("/")
+            so_far = f"/{name}"
+            yield Crumb(unquote(name), f"{so_far}/account")
+            path = f"/{path}"
         for part in path.split("/")[1:]:
             if part:
                 so_far += f"/{part}"

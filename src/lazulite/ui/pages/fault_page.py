@@ -1,8 +1,11 @@
 """The rules of faults: what they are, what they have hit, and their changes."""
 
+import json
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import NamedTuple
 
-from lazulite.control.command import ControlError, NoArguments
+from lazulite.control.command import ControlError, Json, NoArguments
 from lazulite.faults.commands import (
     ADD_FAULTS,
     CLEAR_FAULTS,
@@ -11,21 +14,46 @@ from lazulite.faults.commands import (
     RuleArguments,
     RulesArguments,
 )
-from lazulite.faults.rules_file import BYTES_MAX, PRESETS, source_of
+from lazulite.faults.rules_file import BYTES_MAX, PRESETS, description_of, source_of
 from lazulite.ui.calls import Context, PageCall, PageError, Redirect
 
 PATH = "/faults"
 
 
+class Preset(NamedTuple):
+    """Rules that come with the server."""
+
+    name: str
+    description: str
+
+
+def toml_text(value: Json) -> str:
+    """Return a value of a rule as its file has it, in TOML."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{json.dumps(name)} = {toml_text(each)}' for name, each in value.items())} }}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(toml_text, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
 async def show_faults(call: PageCall) -> Context:
     """Return the rules in force."""
     try:
-        rules = list(await call.command(LIST_FAULTS, NoArguments()))
+        rules = [_shown(each) for each in await call.command(LIST_FAULTS, NoArguments())]
     except ControlError as error:
         if error.code != "unknown-command":  # Processes on a database have no rules in common.
             raise
         return {"rules": [], "presets": [], "is_available": False, "bytes_max": BYTES_MAX}
-    return {"rules": rules, "presets": PRESETS, "is_available": True, "bytes_max": BYTES_MAX}
+    presets = [Preset(name, description_of(name)) for name in PRESETS]
+    return {"rules": rules, "presets": presets, "is_available": True, "bytes_max": BYTES_MAX}
+
+
+def _shown(item: Json) -> Mapping[str, object]:
+    """Return a rule with the text of each of its keys."""
+    assert isinstance(item, Mapping)
+    rule = item["rule"]
+    assert isinstance(rule, Mapping)
+    return {**item, "texts": [f"{name} = {toml_text(each)}" for name, each in rule.items() if name != "name"]}
 
 
 async def add_rules(call: PageCall) -> Redirect:
