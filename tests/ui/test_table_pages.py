@@ -12,7 +12,7 @@ import pytest
 from azure.data.tables import EdmType, EntityProperty, TableAccessPolicy, TableClient, TableServiceClient, UpdateMode
 
 import lazulite.testing
-from lazulite.ui.tables import reader
+from lazulite.ui.tables import reader, transfers
 from tests.ui.explorer import Client, Seen, ended, explorer
 
 BIG = -(2**63) + 1
@@ -308,5 +308,33 @@ def test_a_file_that_is_none_of_its_format_is_told(client: Client, table: TableC
     answer = client.send("POST", url(table, do="import", format="jsonl"), sent, b"no json\n")
     job = ended(client, Seen(303, answer.json(), ""))
     assert (job["done"], job["failed"]) == (0, 1)
+    assert job["file_name"] == f"{table.table_name}.errors.jsonl"
+
+
+def test_rows_that_are_not_stored_are_a_file_with_reasons(
+    client: Client, table: TableClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.create_entity({"PartitionKey": "p", "RowKey": "é"})
+    rows = [{"PartitionKey": "p", "RowKey": "é"}, {"PartitionKey": "p"}, {"PartitionKey": "p", "RowKey": "new"}]
+    file = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
+    for bytes_max, count in ((transfers.FAILED_BYTES_MAX, 2), (150, 1)):
+        monkeypatch.setattr(transfers, "FAILED_BYTES_MAX", bytes_max)
+        answer = client.send("POST", url(table, do="import", format="jsonl", mode="insert"), sent, file)
+        location = answer.json()["location"]
+        job = ended(client, Seen(303, answer.json(), ""))
+        assert job["done"] + job["failed"] == 3
+        kept = client.post(f"{location}?do=download")
+        assert kept.headers["content-disposition"] == f'attachment; filename="{table.table_name}.errors.jsonl"'
+        assert kept.headers["content-security-policy"] == "sandbox"
+        lines = [json.loads(line) for line in kept.text.splitlines()]
+        assert len(lines) == count
+        assert all(each.keys() >= {"row", "reason"} for each in lines)
+        assert f"Download {job['file_name']}" in client.get(location).text
+    assert f"{job['file_name']} has the rows that were not stored: the first 1" in job["lines"]
+
+
+def test_an_import_of_another_kind_is_refused(client: Client, table: TableClient) -> None:
+    sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
     assert client.send("POST", url(table, do="import", format="xml"), sent, b"").status == 400
     assert client.send("POST", url(table, do="import"), {**sent, "X-CSRF-Token": "x"}, b"").status == 403

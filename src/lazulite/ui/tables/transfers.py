@@ -13,10 +13,12 @@ from lazulite.transfer.importing import Checkpoint, FailedRow, Importer, RowKeys
 from lazulite.transfer.inputs import InputError
 from lazulite.transfer.table_client import Mode, Query, TableClient
 from lazulite.ui.backend import ServiceClient
-from lazulite.ui.files import FILE_BYTES_MAX
+from lazulite.ui.files import FILE_BYTES_MAX, new_file
 from lazulite.ui.jobs import Job, JobError, Work
 from lazulite.ui.tables.reader import Search
 
+FAILED_BYTES_MAX = 64 << 20
+"""The longest file of rows that are not stored."""
 _ANY_STATUS = range(400, 600)
 _BUSY = frozenset({429, 500, 502, 503, 504})
 _RETRY_SECONDS = (0.1, 0.5, 2.0, 5.0)
@@ -81,7 +83,7 @@ def export_rows(
 def import_rows(
     client: ServiceClient, table: str, file: IO[bytes], format_name: str, mode: Mode, row_keys: RowKeys
 ) -> Work:
-    """Return a job that stores the rows of a file.
+    """Return a job that stores the rows of a file. Its file has those that are not stored, with their reasons.
 
     Args:
         client: of the table service.
@@ -93,9 +95,7 @@ def import_rows(
     """
 
     async def work(job: Job) -> None:
-        def fail(row: FailedRow) -> None:
-            job.failed += 1
-            job.say(f"row {row.number}: {row.reason}"[:400])
+        failed = FailedRows(job, f"{table}.errors.jsonl")
 
         def report(progress: TransferProgress) -> None:
             job.done = progress.done
@@ -107,7 +107,7 @@ def import_rows(
             mode,
             row_keys=row_keys,
             checkpoint=Checkpoint(None, {}),
-            fail=fail,
+            fail=failed.add,
             report=report,
             timer=time.monotonic,
         )
@@ -117,7 +117,45 @@ def import_rows(
                 progress = await importer.run(FORMATS[format_name].read(file, ReadOptions()))
         except (TransferError, InputError) as error:
             raise JobError(str(error)) from None
+        finally:
+            failed.flush()
         job.done = progress.done
         job.say(f"Stored: {progress.done:,} rows. Not stored: {progress.failed:,}")
 
     return work
+
+
+class FailedRows:
+    """The file of a job that has each row that is not stored, and why, as that of `lazulite import`.
+
+    Args:
+        job: gets the file with the first row.
+        name: of the file.
+    """
+
+    def __init__(self, job: Job, name: str) -> None:
+        self._job = job
+        self._name = name
+        self._left = FAILED_BYTES_MAX
+        self._written = 0
+
+    def add(self, row: FailedRow) -> None:
+        """Count a row, and write it to the file while there is room."""
+        job, line = self._job, row.line().encode("utf-8", "surrogatepass")
+        job.failed += 1
+        job.say(f"row {row.number}: {row.reason}"[:400])
+        if job.file is None:
+            job.file, job.file_name = new_file(), self._name
+        if len(line) > self._left:
+            self._left = 0
+            return
+        job.file.write(line)
+        self._written += 1
+        self._left -= len(line)
+
+    def flush(self) -> None:
+        """Make the file ready for a download, and say what it has."""
+        if self._job.file is not None:
+            self._job.file.flush()
+            which = "all" if self._written == self._job.failed else f"the first {self._written:,}"
+            self._job.say(f"{self._name} has the rows that were not stored: {which}")
