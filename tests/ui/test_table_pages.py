@@ -13,6 +13,7 @@ from azure.data.tables import EdmType, EntityProperty, TableAccessPolicy, TableC
 
 import lazulite.testing
 from lazulite.ui.tables import reader, transfers
+from lazulite.ui.tables.import_preview import PREVIEW_BYTES_MAX
 from tests.ui.explorer import Client, Seen, ended, explorer
 
 BIG = -(2**63) + 1
@@ -289,7 +290,7 @@ def test_found_rows_travel_in_a_file_and_come_back_as_they_were(
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": client.origin}
     form = f"csrf={client.csrf}".encode()
     file = client.send_bytes("POST", f"{started.location}?do=download", headers, form)
-    path = f"/devstoreaccount1/tables/Back{format_name}?do=import&format={format_name}&mode=insert"
+    path = f"/devstoreaccount1/tables/Back{format_name}/import?do=import&format={format_name}&mode=insert"
     sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
     for expected_failed in (0, 111):
         answer = client.send("POST", path, sent, file)
@@ -305,7 +306,7 @@ def test_found_rows_travel_in_a_file_and_come_back_as_they_were(
 
 def test_a_file_that_is_none_of_its_format_is_told(client: Client, table: TableClient) -> None:
     sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
-    answer = client.send("POST", url(table, do="import", format="jsonl"), sent, b"no json\n")
+    answer = client.send("POST", url(table, "/import", do="import", format="jsonl"), sent, b"no json\n")
     job = ended(client, Seen(303, answer.json(), ""))
     assert (job["done"], job["failed"]) == (0, 1)
     assert job["file_name"] == f"{table.table_name}.errors.jsonl"
@@ -320,7 +321,7 @@ def test_rows_that_are_not_stored_are_a_file_with_reasons(
     sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
     for bytes_max, count in ((transfers.FAILED_BYTES_MAX, 2), (150, 1)):
         monkeypatch.setattr(transfers, "FAILED_BYTES_MAX", bytes_max)
-        answer = client.send("POST", url(table, do="import", format="jsonl", mode="insert"), sent, file)
+        answer = client.send("POST", url(table, "/import", do="import", format="jsonl", mode="insert"), sent, file)
         location = answer.json()["location"]
         job = ended(client, Seen(303, answer.json(), ""))
         assert job["done"] + job["failed"] == 3
@@ -334,7 +335,32 @@ def test_rows_that_are_not_stored_are_a_file_with_reasons(
     assert f"{job['file_name']} has the rows that were not stored: the first 1" in job["lines"]
 
 
+def test_the_first_rows_of_a_file_are_shown_and_nothing_is_stored(client: Client, table: TableClient) -> None:
+    sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
+    file = b"PartitionKey,RowKey,Text,N\np,1,<script>alert(1)</script>,5\np,2\n"
+    path = url(table, "/import", do="preview", format="csv", mode="replace", size=str(len(file)))
+    seen = client.send("POST", path, sent, file)
+    assert seen.status == 200
+    assert "&lt;script&gt;alert(1)" in seen.text
+    assert "<script>alert" not in seen.text
+    for text in (
+        "The file has 2 rows.",
+        "1 of them would be reported",
+        "are replaced",
+        "Row 2: ",
+        f"go into {table.table_name}.",
+    ):
+        assert text in seen.text, text
+    assert list(table.list_entities()) == []
+    missing = client.send("POST", path.replace(table.table_name, "Missing"), sent, file)
+    assert "The table Missing is created first." in missing.text
+    assert client.send("POST", path, sent, b"x" * (PREVIEW_BYTES_MAX + 1)).status == 413
+    assert client.send("POST", path, {**sent, "X-CSRF-Token": "x"}, file).status == 403
+    assert client.send("POST", url(table, "/import", do="preview", format="xml"), sent, file).status == 400
+    assert client.json(url(table, "/import"))["preview"] is None
+
+
 def test_an_import_of_another_kind_is_refused(client: Client, table: TableClient) -> None:
     sent = {"Content-Type": "application/octet-stream", "Origin": client.origin, "X-CSRF-Token": client.csrf}
-    assert client.send("POST", url(table, do="import", format="xml"), sent, b"").status == 400
-    assert client.send("POST", url(table, do="import"), {**sent, "X-CSRF-Token": "x"}, b"").status == 403
+    assert client.send("POST", url(table, "/import", do="import", format="xml"), sent, b"").status == 400
+    assert client.send("POST", url(table, "/import", do="import"), {**sent, "X-CSRF-Token": "x"}, b"").status == 403

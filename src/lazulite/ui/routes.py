@@ -1,7 +1,7 @@
 """The pages of the explorer: one row each, in the order of the rail."""
 
 from lazulite.ui.calls import Action, Route
-from lazulite.ui.pages import blob_pages, container_pages, entity_pages, queue_pages, table_pages
+from lazulite.ui.pages import blob_pages, container_pages, entity_pages, import_page, queue_pages, table_pages
 from lazulite.ui.pages.account_pages import (
     add_account,
     empty_account,
@@ -43,9 +43,18 @@ ROUTES = (
             "remove": Action(table_pages.remove_property),
             "copy": Action(table_pages.copy_rows),
             "export": Action(table_pages.export_found, changes=False),
-            "import": Action(table_pages.import_file, reads_body=True),
             "empty": Action(table_pages.empty),
             "drop": Action(table_pages.delete_table),
+        },
+    ),
+    Route(
+        path=import_page.IMPORT,
+        title="Import into {table}",
+        show=import_page.show_import,
+        template="import.html",
+        actions={
+            "preview": Action(import_page.preview, reads_body=True, changes=False),
+            "import": Action(import_page.import_file, reads_body=True),
         },
     ),
     Route(

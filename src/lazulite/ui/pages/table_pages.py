@@ -5,13 +5,10 @@ from collections.abc import Sequence
 
 from lazulite.app.commands import INDEX_LIST, TableArguments
 from lazulite.control.command import ControlError, Json
-from lazulite.protocol.message import Response
 from lazulite.transfer.formats import FORMATS, WriteOptions
-from lazulite.transfer.importing import RowKeys
-from lazulite.transfer.table_client import Mode
 from lazulite.ui.backend import BackendError, ServiceClient
 from lazulite.ui.calls import Context, PageCall, PageError, Redirect, link
-from lazulite.ui.files import new_file, received
+from lazulite.ui.files import new_file
 from lazulite.ui.tables.changes import (
     Change,
     Changes,
@@ -37,7 +34,7 @@ from lazulite.ui.tables.filters import (
 )
 from lazulite.ui.tables.grid import chosen, columns_of, rows_of
 from lazulite.ui.tables.reader import Search, find
-from lazulite.ui.tables.transfers import export_rows, import_rows
+from lazulite.ui.tables.transfers import export_rows
 from lazulite.ui.tables.values import TYPE_NAMES, ValueFormatError, value_of
 
 LIST = "/{account}/tables"
@@ -231,20 +228,6 @@ async def export_found(call: PageCall) -> Redirect:
     ending = "csv" if format_name == "plain-csv" else format_name
     job.file, job.file_name = file, f"{search.table.lstrip('$')}.{ending}"
     return Redirect.to_job(job)
-
-
-async def import_file(call: PageCall) -> Response:
-    """Start a job that stores the rows of a file, the body of the request; return where its page is."""
-    table, query = checked(call.parameters["table"]), call.query
-    format_name, mode, row_keys = query.get("format", "csv"), query.get("mode", "insert"), query.get("row-keys", "")
-    if format_name not in FORMATS or mode not in list(Mode) or row_keys not in ("", "number", "uuid"):
-        raise PageError(400, "there is no such format, mode or kind of RowKeys")
-    file = await received(call.request)
-    work = import_rows(call.service("table"), table, file, format_name, Mode(mode), RowKeys(row_keys))
-    job = call.jobs.start(f"Import into {table}", work, account=call.account)
-    job.result = link(TABLE, account=call.account, table=table)
-    body = json.dumps({"location": Redirect.to_job(job).where}).encode()
-    return Response(200, [("Content-Type", "application/json")], body)
 
 
 async def empty(call: PageCall) -> Redirect:

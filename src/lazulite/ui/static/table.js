@@ -1,5 +1,5 @@
 // Tables: select all, counts on buttons, the columns that were chosen last, Ctrl+Enter, and one more property.
-import { announce, post } from "./app.js";
+import { announce } from "./app.js";
 
 const boxes = (name) => [...document.querySelectorAll(`input[type="checkbox"][name="${name}"]`)];
 
@@ -51,24 +51,4 @@ if (add) {
     row.querySelector("input").focus();
     announce("One more property");
   });
-}
-
-const upload = document.getElementById("import");
-upload?.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const given = new FormData(upload);
-  const query = new URLSearchParams(["format", "mode", "row-keys"].map((name) => [name, given.get(name)]));
-  announce("The file is sent.");
-  const response = await post(`${upload.dataset.url}&${query}`, given.get("file"), { "Content-Type": "application/octet-stream" });
-  const found = await response.json();
-  if (response.ok) location.assign(found.location);
-  else upload.insertAdjacentElement("beforebegin", problem(found.text));
-});
-
-function problem(text) {
-  const line = document.createElement("p");
-  line.className = "bad";
-  line.setAttribute("role", "alert");
-  line.textContent = text;
-  return line;
 }

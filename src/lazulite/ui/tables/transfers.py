@@ -83,7 +83,7 @@ def export_rows(
 def import_rows(
     client: ServiceClient, table: str, file: IO[bytes], format_name: str, mode: Mode, row_keys: RowKeys
 ) -> Work:
-    """Return a job that stores the rows of a file. Its file has those that are not stored, with their reasons.
+    """Return a job that stores the rows of a file. Its file has the rows that are not stored, and why.
 
     Args:
         client: of the table service.
