@@ -45,7 +45,6 @@ _ETAG_AT = HEAD_BYTES + len('"odata.etag":"')
 _AFTER_ETAG = b'","PartitionKey":'
 _OPENING = ',"'
 _SYSTEM_MEMBERS = 4
-_SHORT_CHARACTERS_MAX = 4096
 LARGE_BYTES = 64 * 1024
 """Bytes of a row that is taken apart, and serialized where that is costly, in steps."""
 
@@ -117,38 +116,53 @@ def encode_properties(properties: Mapping[str, Property]) -> str:
     )
 
 
+class _SystemMembers:
+    """Builds the members of a Timestamp, and keeps the newest: all rows of a commit have the same."""
+
+    __slots__ = ("_newest",)
+
+    def __init__(self) -> None:
+        self._newest = (-1, b"", b"")
+        """In one tuple, so that another thread never sees a part of it."""
+
+    def at(self, ticks: int) -> tuple[int, bytes, bytes]:
+        """Return the ticks, the bytes before the keys and those after them."""
+        found = self._newest
+        if found[0] != ticks:
+            seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
+            etag, timestamp = _openings(seconds)
+            end = b".%07d" % fraction
+            if not fraction % 10:
+                end = end.rstrip(b"0") if fraction else b""
+            before = b"".join((_VERSION, ticks.to_bytes(8, "big"), etag, end, b"Z'\\\"\","))
+            found = self._newest = ticks, before, b"".join((timestamp, end, b'Z"'))
+        return found
+
+
+@lru_cache(maxsize=64)
+def _openings(seconds: int) -> tuple[bytes, bytes]:
+    """Return the members of the ETag and of the Timestamp up to the fraction of a second, as `etag_of` has them."""
+    text = format_datetime(seconds * TICKS_PER_SECOND)[:-1]
+    etag = f'"odata.etag":"W/\\"datetime\'{text.replace(":", "%3A")}'
+    return etag.encode("ascii"), f',"Timestamp":"{text}'.encode("ascii")
+
+
+_system_members_at = _SystemMembers().at
+
+
 def assemble(ticks: int, keys: str, properties: str | bytes) -> bytes:
     """Build a row's value from the results of `encode_keys` and `encode_properties`, which may be in ASCII already."""
-    opening, timestamp = _system_parts(ticks)
+    _, opening, timestamp = _system_members_at(ticks)
     if isinstance(properties, str):
-        if len(properties) <= _SHORT_CHARACTERS_MAX:
-            return opening + f"{keys}{timestamp}{properties}".encode("ascii")
-        # A large row is copied twice: half the time of a format string, its encoding and a concatenation.
         properties = properties.encode("ascii")
-    return b"".join((opening, f"{keys}{timestamp}".encode("ascii"), properties))
+    return b"".join((opening, keys.encode("ascii"), timestamp, properties))
 
 
 def complete(ticks: int, parts: Sequence[bytes]) -> bytes:
     """Build a row's value as `assemble` does, from its two texts in ASCII."""
-    opening, timestamp = _system_parts(ticks)
+    _, opening, timestamp = _system_members_at(ticks)
     keys, properties = parts
-    return b"".join((opening, keys, timestamp.encode("ascii"), properties))
-
-
-@lru_cache(maxsize=64)
-def _system_parts(ticks: int) -> tuple[bytes, str]:
-    """Return the bytes before the keys and the text after them; all rows of a commit have the same."""
-    seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
-    etag, timestamp = _openings(seconds)
-    end = f".{fraction:07}".rstrip("0") + "Z" if fraction else "Z"
-    return b"".join((_VERSION, ticks.to_bytes(8, "big"), f'{etag}{end}\'\\"",'.encode())), f'{timestamp}{end}"'
-
-
-@lru_cache(maxsize=64)
-def _openings(seconds: int) -> tuple[str, str]:
-    """Return the members of the ETag and of the Timestamp up to the fraction of a second, as `etag_of` has them."""
-    text = format_datetime(seconds * TICKS_PER_SECOND)[:-1]
-    return f'"odata.etag":"W/\\"datetime\'{text.replace(":", "%3A")}', f',"Timestamp":"{text}'
+    return b"".join((opening, keys, timestamp, properties))
 
 
 def ticks_of(value: bytes) -> int:
