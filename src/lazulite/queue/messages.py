@@ -411,7 +411,9 @@ class Messages:
 def _new_id(random: Random, shards: int, homes: Sequence[int]) -> MessageId:
     """Return a message id of one of the home shards."""
     number = random.getrandbits(128) & ~_VERSION_BITS | _VERSION_4
-    return id_of(number - number % shards + homes[number // shards % len(homes)])
+    if shards > 1:
+        number += homes[number // shards % len(homes)] - number % shards
+    return id_of(number)
 
 
 def _new_message(message: MessageId, now: int, text: bytes, delay_seconds: int, ttl_seconds: int | None) -> Message:

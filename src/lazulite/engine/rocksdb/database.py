@@ -175,15 +175,19 @@ class OpenDatabase:
     def latest_of(self, keys: Sequence[bytes]) -> list[bytes | None] | None:
         """Return the latest values of keys; None if they are too large to be read in one step."""
         first, second = self.group_commit.pending_changes()
-        get, left_bytes = self.get, self._settings.read_bytes_max
+        get, left_bytes = self.database.get, self._settings.read_bytes_max
         found: list[bytes | None] = []
-        for key in keys:  # As `latest` does, without a call for each key.
-            value = first[key] if key in first else second[key] if key in second else get(key)
-            found.append(value)
-            if value is not None:
-                left_bytes -= len(value)
-                if left_bytes < 0 and len(keys) > 1:
-                    return None
+        try:
+            for key in keys:  # As `latest` does, without a call for each key.
+                value = first[key] if key in first else second[key] if key in second else get(key)
+                found.append(value)
+                if value is not None:
+                    left_bytes -= len(value)
+                    if left_bytes < 0 and len(keys) > 1:
+                        return None
+        except BaseException:
+            with STORE_ERRORS:  # As in `get`.
+                raise
         return found
 
     def decide(

@@ -102,11 +102,9 @@ class Message(NamedTuple):
     def place(self) -> MessagePosition:
         """Where it is."""
         identity, inserted, expires, visible, _, dequeues, changes = self
-        return MessagePosition(
-            f"{VISIBLE}{visible:016x}{identity}",
-            _HEAD.pack(_KIND, inserted, expires, dequeues, changes),
-            None if expires >= LAST_TICK else f"{EXPIRES}{expires:016x}{identity}",
-        )
+        head = _HEAD.pack(_KIND, inserted, expires, dequeues, changes)
+        row = f"{VISIBLE}{_hex_of(visible)}{identity}"
+        return MessagePosition(row, head, None if expires >= LAST_TICK else f"{EXPIRES}{_hex_of(expires)}{identity}")
 
     @property
     def order(self) -> tuple[int, int, MessageId]:
@@ -134,7 +132,12 @@ class Message(NamedTuple):
 
 def id_of(number: int) -> MessageId:
     """Return the id that has a value of 128 bits."""
-    return f"{number:032x}"
+    return number.to_bytes(16, "big").hex()
+
+
+def _hex_of(ticks: int) -> str:
+    """Return a time as a row's key has it, in half the time of a format."""
+    return ticks.to_bytes(8, "big").hex()
 
 
 def read_id(text: str) -> MessageId:

@@ -233,5 +233,5 @@ class MoveMessages:
             state.sweeps,
             max(state.lifetime if state.messages else 0, self.lifetime),
         )
-        changes = self._changes if after == state else {**self._changes, STATE_ROW: after.value}
+        changes = self._changes if after == state else {STATE_ROW: after.value, **self._changes}  # As in `commit`.
         return Decision(changes, after)

@@ -134,7 +134,7 @@ class _SystemMembers:
             end = b".%07d" % fraction
             if not fraction % 10:
                 end = end.rstrip(b"0") if fraction else b""
-            before = b"".join((_VERSION, ticks.to_bytes(8, "big"), etag, end, b"Z'\\\"\","))
+            before = b"".join((_VERSION, ticks.to_bytes(8, "big"), etag, end, b'Z\'\\"",'))
             found = self._newest = ticks, before, b"".join((timestamp, end, b'Z"'))
         return found
 
