@@ -32,6 +32,11 @@ class Queues(Builder):
         put = self.requests.raw("POST", f"{QUEUE}/messages", body=_MESSAGE, Content_Type="application/xml")
         return Workload("put", 1, connections, 201, [put], entities=self.entities)
 
+    def peek(self) -> Workload:
+        """Peek at the first message."""
+        peek = self.requests.raw("GET", f"{QUEUE}/messages", "peekonly=true")
+        return Workload("peek", 1, 64, 200, [peek], b"<MessageId>", entities=self.entities)
+
     def cycle(self) -> Workload:
         """Get a message and delete it, as long as there is one; latencies are of one request."""
         get = self.requests.raw("GET", f"{QUEUE}/messages")

@@ -111,6 +111,7 @@ CASES = {
     "put of 1 KB": Case(_QUEUES, _QUEUES.put()),
     "put of 1 KB, whole": Case(_QUEUES, _QUEUES.put(), whole=True),
     "put of 1 KB, one at a time, whole": Case(_QUEUES, _QUEUES.put(connections=1), whole=True),
+    "peek of 1 KB, whole": Case(_QUEUES, _QUEUES.peek(), whole=True, before=_QUEUES.put()),
     "put of a blob of 1 KB": Case(_BLOBS, _BLOBS.put()),
     "put of a blob of 1 KB, whole": Case(_BLOBS, _BLOBS.put(), whole=True),
     "get of a blob of 1 KB": Case(_BLOBS, _BLOBS.get()),

@@ -304,3 +304,56 @@ async def test_a_claim_that_joined_at_once_and_failed_is_released() -> None:
         assert world.messages._known(world.queue).is_idle
         assert not world.messages._alone
         broken = False
+
+
+async def test_a_peek_is_repeated_while_its_messages_are_the_first() -> None:
+    disk = Disk()
+    async with opened(alone=True, failpoints={"after_sync": disk.fail}) as world:
+        for text in ("a", "b", "c", "d"):
+            await world.put(text, ttl=60)
+            world.advance(0.001)
+        messages, queue = world.messages, world.queue
+        assert messages.peek_now(queue, 2) is None, "it is not known which are the first"
+        first = await messages.peek(queue, 2)
+        assert [message.text for message in first] == [b"a", b"b"]
+        await world.put("e")
+        assert messages.peek_now(queue, 2) == first
+        assert messages.peek_now(queue, 1) is None, "so many were not asked for"
+        [claimed] = await world.get()
+        assert messages.peek_now(queue, 2) is None, "one of them is invisible"
+        assert [message.text for message in await messages.peek(queue, 2)] == [b"b", b"c"]
+        world.advance(31)
+        assert [message.text for message in messages.peek_now(queue, 2) or ()] == [b"b", b"c"]
+        assert await world.delete(claimed), "it is visible again, behind all others"
+        world.advance(60)
+        assert messages.peek_now(queue, 2) is None, "they have expired"
+        assert [message.text for message in await messages.peek(queue, 1)] == [b"e"]
+        assert messages.peek_now(queue, 1) is not None
+        disk.broken = True
+        with pytest.raises(EngineError):
+            await world.put()
+        assert messages.peek_now(queue, 1) is None, "what is stored is not known"
+
+
+async def test_a_peek_is_not_repeated_past_a_put_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule, listing, listed = Expirations.schedule, asyncio.Event(), asyncio.Event()
+
+    async def slow(self: Expirations, space: int, number: int, due: int) -> None:
+        listing.set()
+        await listed.wait()
+        await schedule(self, space, number, due)
+
+    monkeypatch.setattr(Expirations, "schedule", slow)
+    async with opened(alone=True) as world:
+        messages, queue = world.messages, world.queue
+        putting = asyncio.create_task(world.put("earlier", ttl=60))
+        await listing.wait()
+        world.advance(1)
+        later = await world.put("later", ttl=None)
+        world.advance(1)
+        assert await messages.peek(queue, 1) == [later]
+        assert messages.peek_now(queue, 1) is None
+        listed.set()
+        earlier = await putting
+        assert await messages.peek(queue, 1) == [earlier]
+        assert messages.peek_now(queue, 1) == [earlier]

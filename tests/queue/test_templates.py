@@ -162,6 +162,38 @@ async def test_each_operation_has_one_template(both: Both) -> None:
     assert both.planned == {"POST": 10, "GET": 10, "DELETE": 10, "PUT": 0}
 
 
+async def test_a_peek_of_known_messages_has_a_template(both: Both) -> None:
+    peek = "peekonly=true&numofmessages=2"
+    for number in range(6):
+        for world in both.worlds:
+            world.now += 1
+        await both.ask("POST", "jobs/messages", f"messagettl={60 + number}", BODIES[number % 2])
+    for world in both.worlds:
+        world.now += 1
+    for _ in range(6):
+        assert (await both.ask("GET", "jobs/messages", peek)).body.count(b"<MessageId>") == 2
+    assert both.planned["GET"] == 4
+    seen = {(await both.ask("GET", "jobs/messages", peek)).body}
+    [(message, receipt)] = FOUND.findall((await both.ask("GET", "jobs/messages")).body)
+    seen |= {(await both.ask("GET", "jobs/messages", peek)).body for _ in range(3)}
+    assert len(seen) == 2, "a message that was got is peeked no more"
+    await both.ask("DELETE", f"jobs/messages/{message.decode()}", f"popreceipt={quote(receipt, safe='')}")
+    for passed, count in ((0, 2), (62, 2), (1, 2), (1, 1), (10, 0)):
+        for world in both.worlds:
+            world.now += passed * TICKS_PER_SECOND
+        bodies = [(await both.ask("GET", "jobs/messages", peek)).body for _ in range(2)]
+        assert [body.count(b"<MessageId>") for body in bodies] == [count, count], passed
+    await both.ask("POST", "jobs/messages", "", BODIES[0])
+    await both.ask("POST", "jobs/messages", "", BODIES[1])
+    for world in both.worlds:
+        world.now += 1
+    hits = both.planned["GET"]
+    assert len({(await both.ask("GET", "jobs/messages", peek)).body for _ in range(3)}) == 1
+    assert both.planned["GET"] > hits
+    await both.ask("DELETE", "jobs/messages")
+    assert b"<MessageId>" not in (await both.ask("GET", "jobs/messages", peek)).body
+
+
 async def test_signed_requests_have_templates(both: Both) -> None:
     for world in both.worlds:
         assert isinstance(world, Wire)

@@ -276,8 +276,13 @@ class Messages:
     async def peek(self, queue: Queue, count: int) -> list[Message]:
         """Return up to so many visible messages in the order of their visibility, and change nothing."""
         shards = self._known(queue).shards
-        heads = await asyncio.gather(*(shard.claimable(count, _PEEK_BYTES_MAX, least=count) for shard in shards))
-        return sorted((message for head in heads for message in head.messages), key=lambda each: each.order)[:count]
+        heads = await asyncio.gather(*(shard.peek(count, _PEEK_BYTES_MAX) for shard in shards))
+        return sorted((message for head in heads for message in head), key=lambda each: each.order)[:count]
+
+    def peek_now(self, queue: Queue, count: int) -> list[Message] | None:
+        """Do as `peek` in this step, of the messages that the last one has found; None where it would look for them."""
+        shards = self._known(queue).shards
+        return shards[0].peek_now(count) if len(shards) == 1 else None
 
     async def update(
         self, queue: Queue, message: MessageId, receipt: Receipt, timeout_seconds: int, text: bytes | None

@@ -257,6 +257,8 @@ class Shard:
         self._in_flight: dict[MoveMessages, int] = {}
         """By commit in flight, the lowest row that it writes."""
         self._settling: set[asyncio.Task[None]] = set()
+        self._first: Sequence[MessagePosition] = ()
+        """The messages of the last peek, as far as no row appears before them any more."""
         self._unswept = SweepBacklog()
 
     @property
@@ -338,6 +340,26 @@ class Shard:
         if expired_count >= EXPIRED_MAX and self._floor < first and first - BARRIER_TICKS > state.barrier:
             await self.commit([])
         return Head(found, found[-1].visible if found and (more or bytes_max <= 0) else LAST_TICK)
+
+    async def peek(self, count: int, bytes_max: int) -> list[Message]:
+        """Return up to so many messages as `claimable` does, and note where they are."""
+        settled = self._lowest_new(await self.know(), self.present())
+        head = await self.claimable(count, bytes_max, least=count)
+        found = sorted(head.messages, key=lambda message: message.order)[:count]
+        self._first = [message.place for message in found if message.visible < settled]
+        return found
+
+    def peek_now(self, count: int) -> list[Message] | None:
+        """Do as the last `peek` in this step, if that found so many messages; None if other ones are the first now."""
+        if not self._alone or len(self._first) != count:
+            return None
+        now, found = self.present(), []
+        for row, head, _ in self._first:
+            value = self._engine.get_now(self._space, self._partition, row)
+            if value is UNKNOWN or value is None or not value.startswith(head) or expires_at(value) <= now:
+                return None
+            found.append(read_message(row, value))
+        return found
 
     async def find(self, message: MessageId, visible: int) -> Message | None:
         """Return a message by its id and its time of visibility; None if there is none, or if it has expired."""

@@ -270,6 +270,41 @@ class PeekMessages(PreparedOperation):
         request.record.rows_scanned = request.record.rows_returned = len(messages)
         return Response(200, [], await call.write(write_peeked(messages, call.version)), opening=_XML_UNCACHED)
 
+    @property
+    def has_templates(self) -> bool:
+        """See `PreparedOperation`: of few messages, which are written in one step."""
+        return self._call.context.alone and self._count <= _FEW
+
+    def repeated(self, _: Sequence[str]) -> "RepeatedPeek":
+        """See `PreparedOperation`."""
+        return RepeatedPeek(self._call, self._count)
+
+
+class RepeatedPeek:
+    """A peek, for templates: of messages that an earlier one has returned. Implements `RepeatedOperation`.
+
+    Args:
+        call: of a request that has succeeded.
+        count: of the messages.
+    """
+
+    __slots__ = ("_account", "_catalog", "_count", "_messages", "_queue", "_version")
+    waits = False
+
+    def __init__(self, call: Call, count: int) -> None:
+        self._catalog, self._messages = call.context.catalog, call.context.messages
+        self._account, self._queue, self._version = call.account, call.resource.queue, call.version
+        self._count = count
+
+    def answer(self, _: HeadValues, __: bytes, ___: PendingAnswer | None) -> Answer | Miss | None:
+        """See `RepeatedOperation`."""
+        queue = self._catalog.cached(self._account, self._queue)
+        messages = None if queue is None else self._messages.peek_now(queue, self._count)
+        if messages is None:
+            return Miss.OPERATION
+        body = b"".join(finish(write_peeked(messages, self._version)))
+        return Answer(200, _XML_UNCACHED, body, len(messages))
+
 
 def _read_count(call: Call) -> int:
     return read_number(call.parameters, "numofmessages", 1, 1, limits.MESSAGES_MAX)
