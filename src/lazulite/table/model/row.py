@@ -116,7 +116,7 @@ def encode_properties(properties: Mapping[str, Property]) -> str:
     )
 
 
-class _SystemMembers:
+class _TextCache:
     """Builds the members of a Timestamp, and keeps the newest: all rows of a commit have the same."""
 
     __slots__ = ("_newest",)
@@ -147,7 +147,7 @@ def _openings(seconds: int) -> tuple[bytes, bytes]:
     return etag.encode("ascii"), f',"Timestamp":"{text}'.encode("ascii")
 
 
-_system_members_at = _SystemMembers().at
+_system_members_at = _TextCache().at
 
 
 def assemble(ticks: int, keys: str, properties: str | bytes) -> bytes:
