@@ -16,8 +16,8 @@ import pytest
 from azure.data.tables import TableServiceClient
 
 import lazulite.testing
-from lazulite.app.commands import RECORD, RecordArguments
-from lazulite.app.traffic import recording_of
+from lazulite.app.commands import END_RECORDING, RECORD, EndRecordingArguments, RecordArguments
+from lazulite.app.traffic import end_recording_of, recording_of
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.cli import main
 from lazulite.control.channel import Channel
@@ -150,6 +150,17 @@ def test_a_recording_is_forgotten_when_its_client_hangs_up(storage: Storage) -> 
     raise AssertionError("the recording went on")
 
 
+def test_a_recording_ends_before_its_time_for_who_knows_its_secret(storage: Storage) -> None:
+    def end(secret: str) -> object:
+        return storage.control.ask(END_RECORDING, EndRecordingArguments(secret))
+
+    with closing(storage.control.stream(RECORD, RecordArguments(300, secret="ours"))) as items:
+        assert next(items) == {"requests": 0}
+        assert [end("other"), end("ours")] == [False, True]
+        assert all(isinstance(each, dict) and "requests" in each for each in items)
+    assert end("ours") is False
+
+
 def test_a_server_without_a_meter_says_so() -> None:
     items = recording_of(None, AccountDirectory({}))(RecordArguments(1))
     with pytest.raises(ControlError, match="start it with --meter"):
@@ -170,6 +181,7 @@ async def test_the_recordings_of_workers_are_added() -> None:
 
         channel = Channel("1")
         channel.register(RECORD, recording_of(meter, AccountDirectory({}), sleep=sleep))
+        channel.register(END_RECORDING, end_recording_of(meter))
         channels.append(channel)
 
         def connect() -> socket.socket:
@@ -182,6 +194,8 @@ async def test_the_recordings_of_workers_are_added() -> None:
     workers = {f"worker {number}": connector(number) for number in range(2)}
     handler = recording_of(None, AccountDirectory({}), lambda: workers)
     items = [item async for item in handler(RecordArguments(0.5))]
+    ended = [item async for item in end_recording_of(None, lambda: workers)(EndRecordingArguments("other"))]
+    assert ended == [False]
     for channel in channels:
         await channel.close()
     (record,) = joined(each for each in items if isinstance(each, dict) and "table" in each).values()

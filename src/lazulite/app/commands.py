@@ -92,6 +92,19 @@ RECORD = Command("record", RecordArguments, seconds_max=None)
 
 
 @dataclass(frozen=True, slots=True)
+class EndRecordingArguments:
+    """Which recording `END_RECORDING` ends."""
+
+    secret: str
+    """That the recording was asked for with."""
+
+
+END_RECORDING = Command("record-end", EndRecordingArguments)
+"""Ends a recording before its time: its client gets what was recorded until then. Its item tells whether there is one
+with that secret."""
+
+
+@dataclass(frozen=True, slots=True)
 class KeySampleArguments:
     """What `KEY_SAMPLE` is asked about."""
 

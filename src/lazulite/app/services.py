@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
-from lazulite.app.commands import KEY_SAMPLE, RECORD, TRAFFIC
+from lazulite.app.commands import END_RECORDING, KEY_SAMPLE, RECORD, TRAFFIC
 from lazulite.app.faults import clock_of, with_faults
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.kept_state import KeptState
@@ -27,7 +27,7 @@ from lazulite.app.partitions import LiveCommands, live_partitions
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
-from lazulite.app.traffic import key_sample_of, recording_of, traffic_of
+from lazulite.app.traffic import end_recording_of, key_sample_of, recording_of, traffic_of
 from lazulite.blob.service import BlobService
 from lazulite.engine.contract import Clock, Engine, EngineError, EngineUnavailableError
 from lazulite.engine.remote.messages import CacheInvalidation
@@ -249,6 +249,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
     live = live or live_partitions(settings.partitions, store, clock, meter)
     store.channel.register(TRAFFIC, traffic_of(meter, store.directory, seconds))
     store.channel.register(RECORD, recording_of(meter, store.directory))
+    store.channel.register(END_RECORDING, end_recording_of(meter))
     store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
     LiveCommands(live, settings.partitions.time_scale, store).register(store.channel)
     async with AsyncExitStack() as stack:

@@ -10,7 +10,15 @@ from dataclasses import replace
 from secrets import token_hex
 
 from lazulite.app.channel import WORKER_SECONDS_MAX, Workers
-from lazulite.app.commands import RECORD, TRAFFIC, KeySampleArguments, RecordArguments, TrafficArguments
+from lazulite.app.commands import (
+    END_RECORDING,
+    RECORD,
+    TRAFFIC,
+    EndRecordingArguments,
+    KeySampleArguments,
+    RecordArguments,
+    TrafficArguments,
+)
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.control.client import ask_each
 from lazulite.control.command import ControlError, Handler, Json, single
@@ -82,11 +90,11 @@ def recording_of(
         if meter.recording is not None:
             raise ControlError("busy", "another recording is going on")
         only = Resource(account, "table", asked.name.lower()) if asked.name else None
-        recording = meter.recording = Recording(secret.encode()[:64], only)
+        recording = meter.recording = Recording(_key(secret), only)
         try:
             yield {"requests": 0}
             rest, last = asked.seconds, 0.0
-            while rest > 0 and not 0 < asked.requests <= recording.requests:
+            while rest > 0 and not (recording.is_ending or 0 < asked.requests <= recording.requests):
                 step = min(rest, _RECORD_STEP_SECONDS)
                 await sleep(step)
                 rest -= step
@@ -99,6 +107,27 @@ def recording_of(
             yield found
 
     return recorded
+
+
+def end_recording_of(meter: Meter | None, workers: Workers | None = None) -> Handler[EndRecordingArguments]:
+    """Return the handler of `END_RECORDING`. The arguments are as of `traffic_of`."""
+
+    async def ended(asked: EndRecordingArguments) -> Json:
+        if workers is not None:
+            results = await ask_each(workers(), END_RECORDING, asked, WORKER_SECONDS_MAX)
+            return any(True in result.items for result in results)
+        recording = None if meter is None else meter.recording
+        if recording is None or not recording.has_secret(_key(asked.secret)):
+            return False
+        recording.is_ending = True
+        return True
+
+    return lambda asked: single(ended(asked))
+
+
+def _key(secret: str) -> bytes:
+    """Return the key of hashes, which has a bound."""
+    return secret.encode()[:64]
 
 
 async def _recorded_by_workers(

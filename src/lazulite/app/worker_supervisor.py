@@ -20,7 +20,7 @@ from typing import TypeAlias, TypeVar
 from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
-from lazulite.app.commands import KEY_SAMPLE, RECORD, REQUESTS, STATUS, TRAFFIC
+from lazulite.app.commands import END_RECORDING, KEY_SAMPLE, RECORD, REQUESTS, STATUS, TRAFFIC
 from lazulite.app.faults import RuleCommands, hold_rows
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.inspector import requests_of_workers
@@ -31,7 +31,7 @@ from lazulite.app.services import certificate_of, maintenance, take_over, tune_g
 from lazulite.app.stderr import report
 from lazulite.app.stores import Seeder, Store, meanwhile, open_location, open_store, seeded
 from lazulite.app.telemetry import new_metrics, workers_metrics_server
-from lazulite.app.traffic import key_sample_of, recording_of, traffic_of
+from lazulite.app.traffic import end_recording_of, key_sample_of, recording_of, traffic_of
 from lazulite.engine.content.remote import content_procedures
 from lazulite.engine.remote.messages import Procedure
 from lazulite.engine.remote.server import EngineServer
@@ -106,6 +106,7 @@ async def _serve_by_workers(
             )
             store.channel.register(STATUS, status_of("primary", dict, workers.connects))
             store.channel.register(RECORD, recording_of(None, store.directory, workers.connects))
+            store.channel.register(END_RECORDING, end_recording_of(None, workers.connects))
             store.channel.register(TRAFFIC, traffic_of(None, store.directory, time.time, workers.connects))
             store.channel.register(KEY_SAMPLE, key_sample_of(store.engine, store.directory))
             store.channel.register(REQUESTS, requests_of_workers(workers.connects))

@@ -9,6 +9,7 @@ A query of several pages counts once, with the rows of all of them.
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from hmac import compare_digest
 from typing import Any, Final, TypeAlias
 
 from lazulite.control.command import Json
@@ -249,6 +250,12 @@ class Recording:
         self.tables: dict[Resource, TableRecord] = {}
         self.left_out = 0.0
         """The requests to tables beyond the bound."""
+        self.is_ending = False
+        """Whether the client wants what was recorded so far, and no more."""
+
+    def has_secret(self, secret: bytes) -> bool:
+        """Return whether this is the key of its hashes."""
+        return compare_digest(secret, self._secret)
 
     @property
     def requests(self) -> float:

@@ -7,13 +7,14 @@ event loop to requests for as long as the step took. Of the jobs that have ended
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import IO
 
 from lazulite.app.stderr import report
+from lazulite.control.command import Json
 from lazulite.server.observability.access_log import frames
 from lazulite.ui.backend import BackendError
 
@@ -66,6 +67,10 @@ class Job:
     """What it has made, which is removed with the job."""
     file_name: str = ""
     """What a browser calls the file; "" for none."""
+    is_ending: bool = False
+    """Whether it is to end soon with what it has, which is not to stop it. Only some jobs look."""
+    outcome: Mapping[str, Json] | None = field(default=None, repr=False)
+    """What it found, for a page of its own; None: nothing, or not yet."""
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_MAX))
     _began: float = field(default=0.0, repr=False)
     _stepped: float = field(default=0.0, repr=False)

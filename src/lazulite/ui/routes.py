@@ -11,6 +11,7 @@ from lazulite.ui.pages.account_pages import (
     set_switches,
     show_account,
 )
+from lazulite.ui.pages.advice_page import ADVICE, end_recording, record, show_advice, show_whole_advice
 from lazulite.ui.pages.fault_page import add_rules, clear_rules, remove_rule, show_faults
 from lazulite.ui.pages.heat_page import show_heat
 from lazulite.ui.pages.job_pages import download_file, list_jobs, show_job, stop_job
@@ -166,6 +167,14 @@ ROUTES = (
     ),
     Route(path=blob_pages.CONTENT, title="", show=blob_pages.download, template=""),
     Route(path="/{account}/heat", title="Heat map", show=show_heat, template="heat.html", navigation="Heat"),
+    Route(
+        path=ADVICE,
+        title="Advice on keys",
+        show=show_advice,
+        template="advice.html",
+        actions={"record": Action(record, changes=False), "end": Action(end_recording, changes=False)},
+    ),
+    Route(path=f"{ADVICE}/whole", title="", show=show_whole_advice, template=""),
     Route(
         path="/{account}/partitions",
         title="Partitions",

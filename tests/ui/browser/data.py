@@ -24,6 +24,7 @@ VALUES = {"account": ACCOUNT, "table": "Orders", "queue": "work", "container": "
 """A value for each parameter of a path. Pages of numbers, such as jobs, have journeys of their own."""
 QUERIES: Mapping[str, Mapping[str, str]] = {
     "/{account}/heat": {"name": "Orders", "last": "600"},
+    "/{account}/heat/advice": {"name": "Orders"},
     "/{account}/partitions": {"name": "Orders"},
     "/{account}/blobs/{container}/blob": {"name": "2026/a.txt"},
 }
