@@ -113,7 +113,7 @@ def test_the_command_prints_them(storage: Storage, location: Path, capsys: pytes
     assert "403" in lines[-1]
     item = json.loads(printed("--status", "refused", "--json"))
     text = printed(item["id"])
-    assert "refused (Shared Key): No usual mistake yields the signature" in text
+    assert "refused (Shared Key): The signature is not made by a key of this account" in text
     assert '  "/devstoreaccount1/devstoreaccount1/Tables"\n' in text
     assert printed("--text", "nothing has it").startswith("no requests yet")
     assert main(["requests", "-l", str(location), "none"]) == 1

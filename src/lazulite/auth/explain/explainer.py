@@ -77,14 +77,26 @@ class AccountKeys:
         public = () if PUBLIC_KEY in account.keys else (_PUBLIC_SIGNER,)
         texts = [Signer(b64encode(key)) for key in account.keys]
         return (
-            KeyGroup("replaced-key", "A key signed that was replaced.", self._replaced.get(account.name, ())),
-            KeyGroup("public-key", "The public key of emulators signed, which this account does not have.", public),
+            KeyGroup(
+                "replaced-key",
+                "The client signed with a key of this account that was replaced.",
+                self._replaced.get(account.name, ()),
+            ),
+            KeyGroup(
+                "public-key",
+                "The client signed with the public key of emulators, which this account does not have.",
+                public,
+            ),
             KeyGroup(
                 "other-account",
-                "A key of another account of this server signed.",
+                "The client signed with the key of another account of this server.",
                 [signer for other in others for signer in other.signers],
             ),
-            KeyGroup("key-as-text", "The key signed as text: it must be decoded from base64 first.", texts),
+            KeyGroup(
+                "key-as-text",
+                "The client signed with the text of the key: the key must be decoded from base64 first.",
+                texts,
+            ),
         )
 
     def _note(self, name: str) -> None:
@@ -229,7 +241,10 @@ class Explainer:
         )
         outcome = find_mistake(signed, sas.MISTAKES, case)
         now = self._clock()
-        failed = {"sig": "it is the signature of something else", **failed_fields(error, parameters, "", now)}
+        failed = {
+            "sig": "it is not made for these fields by a key of this account",
+            **failed_fields(error, parameters, "", now),
+        }
         shown = explained_fields(parameters, now, failed)
         return Refusal(kind, outcome.text, outcome.mistake, shown_string(text), outcome.tries, shown)
 

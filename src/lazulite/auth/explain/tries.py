@@ -19,6 +19,11 @@ C = TypeVar("C")
 TRIES_MAX = 16
 _SIGNATURE = re.compile(r"[A-Za-z0-9+/]{43}=")
 _HEX = re.compile(r"[0-9A-Fa-f]{64}")
+_UNKNOWN = (
+    "The signature is not made by a key of this account, and none of the usual mistakes explains it. "
+    "Most likely the client has a wrong key: of another server, or not copied whole. "
+    "If its key is right, it signs another string: compare its string to sign with that of the server."
+)
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
@@ -130,8 +135,7 @@ def find_mistake(signed: RefusedSignature, mistakes: Sequence[Mistake[C]], case:
         return Outcome(matches[0].name, matches[0].text, len(tries))
     if _SIGNATURE.fullmatch(signed.signature) is None:
         return Outcome("not-a-signature", "The signature is not the base64 of 32 bytes.", len(tries))
-    text = "No usual mistake yields the signature: the key is another one, or the client signs another string."
-    return Outcome("", text, len(tries))
+    return Outcome("", _UNKNOWN, len(tries))
 
 
 def _tries(signed: RefusedSignature, mistakes: Sequence[Mistake[C]], case: C) -> Iterator[_Candidate]:
