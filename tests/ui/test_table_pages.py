@@ -120,6 +120,8 @@ def test_a_filter_that_the_service_rejects_is_told_in_its_words(client: Client, 
     seen = client.get(url(table, filter="A eq"))
     assert seen.status == 200
     assert "Expression expected" in seen.text
+    wrong = client.get(url(table, filter="// what is asked\nA eq 5\n<b> xyz")).text
+    assert "<pre>A eq 5 <mark>&lt;b&gt;</mark> xyz</pre>" in wrong
 
 
 def entity_form(**fields: str) -> dict[str, str]:

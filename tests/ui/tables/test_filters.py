@@ -4,12 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite.protocol.errors import ServiceError
 from lazulite.table.query.filter.parser import parse
 from lazulite.ui.tables.filters import (
     LOCAL_OPERATORS,
     Condition,
     LocalCondition,
     built,
+    error_position,
     read,
     without_comments,
 )
@@ -102,3 +104,47 @@ ENTITY = Entity("p1", "r1", "2026", "e", {"Name": Value("String", "Ada"), "Empty
 def test_the_page_tests_what_the_service_cannot(name: str, operator: str, text: str, holds: bool) -> None:
     assert operator in (*LOCAL_OPERATORS, "")
     assert LocalCondition(name, operator, text).holds(ENTITY) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "position"),
+    [
+        ("A eq", "", 4),
+        ("aaa bbb ccc", "bbb", 4),
+        ("A eq 5 and (B gt )", ")", 17),
+        ("(A eq 5 and B eq 6", "", 18),
+        ("A eq 'it", "", 8),
+        ("A # 5", "#", 2),
+        ("A gt datetime'tomorrow' or B", "datetime'tomorrow'", 5),
+        ("A eq 5x", "5", 5),
+    ],
+)
+def test_the_place_of_a_syntax_error_is_marked(text: str, part: str, position: int) -> None:
+    with pytest.raises(ServiceError) as raised:
+        parse(text)
+    found = error_position(raised.value.message, text)
+    assert found is not None
+    assert (found.part, found.position) == (part, position)
+    assert found.before + found.part + found.after == text
+
+
+@pytest.mark.parametrize(
+    ("text", "part"), [("City eq Oslo", "Oslo"), ("A eq 5 and Total gt gt 5", "gt"), ("eq eq eq", "eq")]
+)
+def test_a_text_without_quotes_is_marked(text: str, part: str) -> None:
+    with pytest.raises(ServiceError) as raised:
+        parse(text)
+    found = error_position(raised.value.message, text)
+    assert found is not None
+    assert (found.part, found.is_unquoted, found.before + found.part + found.after) == (part, True, text)
+
+
+def test_an_error_without_a_place_marks_nothing_and_a_long_filter_is_cut() -> None:
+    assert error_position("The $filter expression must evaluate to a single boolean value.", "5") is None
+    assert error_position("One of the request inputs is not valid.", "A eq true and B eq 5 or 'x' # y") is None
+    assert error_position("Expression expected at position 999999 in 'A'.", "A") is None
+    assert error_position("Syntax error at position 0 in ''.", "") == (0, "", "", "", False)
+    long = "A eq 1 and " * 100 + "bbb ccc" + " " * 900
+    found = error_position("Syntax error at position 1107", long)
+    assert found is not None
+    assert (found.part, len(found.before), len(found.after)) == ("ccc", 201, 201)

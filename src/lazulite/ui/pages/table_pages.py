@@ -29,6 +29,7 @@ from lazulite.ui.tables.filters import (
     Condition,
     LocalCondition,
     built,
+    error_position,
     read,
     without_comments,
 )
@@ -92,6 +93,7 @@ async def show_table(call: PageCall) -> Context:
         "filter": call.query.get("filter", ""),
         "local": search.local,
         "problem": problem,
+        "error_position": error_position(problem, search.filter) if problem else None,
         "found": {"plan": found.plan_line, "advice": found.advice if search.filter else ""} if found else None,
         "is_scan": bool(found and found.is_scan and search.filter),
         "read": found.read if found else 0,

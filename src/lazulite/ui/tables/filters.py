@@ -4,14 +4,16 @@ The builder and the text are two faces of one state: the builder writes the text
 comparisons joined by one word. A text that is deeper is edited as a text.
 """
 
+import re
 from base64 import b64decode, b64encode
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.model.edm import DateTime, Guid, format_datetime, format_double
-from lazulite.table.query.filter.ast import And, BooleanProperty, Comparison, Node, Or
-from lazulite.table.query.filter.parser import parse
+from lazulite.table.query.filter.ast import MIRRORED, And, BooleanProperty, Comparison, Node, Or
+from lazulite.table.query.filter.parser import Token, TokenKind, parse, read_token
 from lazulite.ui.tables.values import KEYS, TIMESTAMP, Entity, Value, ValueFormatError, value_of
 
 STARTS_WITH = "starts with"
@@ -20,6 +22,12 @@ OPERATORS: Mapping[str, str] = {"=": "eq", "≠": "ne", ">": "gt", "≥": "ge", 
 BUILDER_OPERATORS = (*OPERATORS, STARTS_WITH)
 ROWS_MAX = 12
 _COMMENT = "//"
+_POSITION = re.compile(r"at (?:position |')(\d{1,6})\b")
+_ENDS_AT_POSITION = "Syntax error at position"
+"""Such a position is the end of what does not fit; others are its start."""
+_WORD_END = re.compile(r"[\s()]")
+_NAMES_OF_VALUES = frozenset({"true", "false", "null"})
+_AROUND_MAX = 200
 _LAST = "\uffff"
 """No character of UTF-16 sorts after it."""
 _PAGE_OPERATORS = {name: sign for sign, name in OPERATORS.items()}
@@ -49,6 +57,67 @@ def without_comments(text: str) -> str:
     """Return a filter of several lines as one, without lines that begin with `//`."""
     lines = (line.strip() for line in text.splitlines())
     return " ".join(line for line in lines if line and not line.startswith(_COMMENT))
+
+
+class ErrorPosition(NamedTuple):
+    """Where a filter is wrong: the text around, and the part that does not fit."""
+
+    position: int
+    """Of the part: the number of characters before it."""
+    before: str
+    part: str
+    """"" if the filter ends too soon."""
+    after: str
+    is_unquoted: bool = False
+    """Whether the part is a name where a value is due, as of a text without quotes."""
+
+
+def error_position(message: str, text: str) -> ErrorPosition | None:
+    """Return where a filter is wrong; None if neither the message nor the filter tells.
+
+    Args:
+        message: of the service.
+        text: the filter, as it was sent.
+    """
+    found = _POSITION.search(message)
+    at = None if found is None else int(found[1])
+    if at is None:
+        name = _name_for_value(text)
+        return None if name is None else _around(text, name.start, name.end)._replace(is_unquoted=True)
+    if at > len(text):
+        return None
+    if message.startswith(_ENDS_AT_POSITION):
+        last = max(0, at - 1)
+        return _around(text, last - len(_WORD_END.split(text[:last])[-1]), at)
+    end = _WORD_END.search(text, at + 1)
+    return _around(text, at, len(text) if end is None else end.start())
+
+
+def _around(text: str, start: int, end: int) -> ErrorPosition:
+    before, after = text[:start], text[end:]
+    cut_before, cut_after = before[-_AROUND_MAX:], after[:_AROUND_MAX]
+    return ErrorPosition(
+        start,
+        cut_before if cut_before == before else f"…{cut_before}",
+        text[start:end],
+        cut_after if cut_after == after else f"{cut_after}…",
+    )
+
+
+def _name_for_value(text: str) -> Token | None:
+    """Return the first name behind a comparison operator, where only a value can be; None without one."""
+    before: deque[Token] = deque(maxlen=2)
+    token = None
+    try:
+        while token is None or token.kind is not TokenKind.END:
+            token = read_token(text, 0 if token is None else token.end)
+            is_compared = len(before) == 2 and before[0].kind is TokenKind.NAME and before[1].text in MIRRORED
+            if is_compared and token.kind is TokenKind.NAME and token.text not in _NAMES_OF_VALUES:
+                return token
+            before.append(token)
+    except ServiceError:  # The service has rejected it before that.
+        pass
+    return None
 
 
 def built(conditions: Sequence[Condition], joined_by: str) -> str:
