@@ -101,6 +101,27 @@ def test_switches_are_set(explored: Explored) -> None:
     assert "revoked" in followed(client, "/photos/account?do=revoke", {})
 
 
+def test_a_deleted_container_is_restored_with_its_blobs(explored: Explored) -> None:
+    client, path = explored.client, "/kept/blobs"
+    client.post("/accounts?do=add", {"name": "kept"})
+    assert "The account keeps none" in client.get(f"{path}?show=deleted").text
+    followed(client, "/kept/account?do=switches", {"container_retention_days": "7", "rehydrate_after": "60"})
+    for name in ("photos", "stays"):
+        assert client.post(f"{path}?do=create", {"name": name, "access": ""}).status == 303
+    fields = {"upload": "0" * 16, "name": "a.txt", "type": "text/plain", "count": "0", "replace": "true"}
+    assert client.post(f"{path}/photos?do=commit", fields).status == 201
+    assert client.post(f"{path}/photos/settings?do=delete", {"confirm": "photos"}).status == 303
+    assert [each["name"] for each in client.json(path)["containers"]] == ["stays"]
+    (row,) = client.json(f"{path}?show=deleted")["containers"]
+    assert (row["name"], row["days_left"]) in (("photos", "7"), ("photos", "6"))
+    assert "Restore" in client.get(f"{path}?show=deleted").text
+    restore = {"deleted": "photos", "version": row["version"], "name": "stays"}
+    assert client.post(f"{path}?do=restore", restore).status == 409
+    assert "is restored, with its blobs" in followed(client, f"{path}?do=restore", {**restore, "name": "photos2"})
+    assert [each["name"] for each in client.json(f"{path}/photos2")["rows"]] == ["a.txt"]
+    assert client.json(f"{path}?show=deleted")["containers"] == []
+
+
 def test_an_account_is_emptied_once_its_name_is_typed(explored: Explored) -> None:
     account = explored.storage.account("emptied")
     service = TableServiceClient.from_connection_string(account.connection_string)

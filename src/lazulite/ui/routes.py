@@ -117,6 +117,7 @@ ROUTES = (
         actions={
             "create": Action(container_pages.create_container),
             "delete": Action(container_pages.delete_containers),
+            "restore": Action(container_pages.restore_container),
         },
     ),
     Route(

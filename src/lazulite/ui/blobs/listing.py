@@ -120,6 +120,12 @@ class ContainerRow(NamedTuple):
     lease: str
     """`available`, `leased`, `breaking`, `broken` or `expired`."""
     metadata: Mapping[str, str]
+    version: str = ""
+    """Of a deleted container, which tells it from others of its name."""
+    deleted: str = ""
+    """When it was deleted; "" if it is not."""
+    days_left: str = ""
+    """How long a deleted container is kept."""
 
 
 class ContainerPage(NamedTuple):
@@ -130,10 +136,11 @@ class ContainerPage(NamedTuple):
 
 
 async def list_containers(
-    client: ServiceClient, prefix: str = "", marker: str = "", results_max: int = SHOWN
+    client: ServiceClient, prefix: str = "", marker: str = "", results_max: int = SHOWN, *, with_deleted: bool = False
 ) -> ContainerPage:
     """Return a page of the containers of an account, those of the service included. Raises `BackendError`."""
-    given = {"comp": "list", "include": "metadata,system", "maxresults": str(results_max)}
+    include = "metadata,system,deleted" if with_deleted else "metadata,system"
+    given = {"comp": "list", "include": include, "maxresults": str(results_max)}
     root = (await client.send("GET", "", {**given, "prefix": prefix, "marker": marker})).xml()
     return ContainerPage(
         [_container(each) for each in root.iterfind("Containers/Container")], root.findtext("NextMarker") or ""
@@ -250,6 +257,9 @@ def _container(item: ET.Element) -> ContainerRow:
         public_access=properties.get("PublicAccess", ""),
         lease=properties.get("LeaseState", ""),
         metadata={each.tag: each.text or "" for each in item.iterfind("Metadata/*")},
+        version=item.findtext("Version") or "",
+        deleted=time_of(properties.get("DeletedTime", "")),
+        days_left=properties.get("RemainingRetentionDays", ""),
     )
 
 

@@ -31,16 +31,32 @@ _UPLOAD = re.compile("[0-9a-f]{16}")
 
 
 async def list_containers(call: PageCall) -> Context:
-    """Return a page of the containers of an account."""
-    prefix = call.query.get("prefix", "")
-    page = await listing.list_containers(call.service("blob"), prefix, call.page_of())
+    """Return a page of the containers of an account, or of the deleted ones that it keeps."""
+    prefix, with_deleted = call.query.get("prefix", ""), call.query.get("show") == "deleted"
+    page = await listing.list_containers(call.service("blob"), prefix, call.page_of(), with_deleted=with_deleted)
+    containers = [each for each in page.containers if bool(each.deleted) is with_deleted]
+    account = call.services.directory.get(call.account)
     return {
-        "containers": page.containers,
+        "containers": containers,
+        "with_deleted": with_deleted,
+        "retention_days": 0 if account is None else account.switches.container_retention_days,
         "next": page.next,
-        "seen": seen(call) + len(page.containers),
+        "seen": seen(call) + len(containers),
         "prefix": prefix,
         "access": ACCESS,
     }
+
+
+async def restore_container(call: PageCall) -> Redirect:
+    """Restore a deleted container, under its name or another one."""
+    form = call.form
+    headers = {
+        "x-ms-deleted-container-name": form.get("deleted", ""),
+        "x-ms-deleted-container-version": form.get("version", ""),
+    }
+    name = form.get("name", "").strip()
+    await call.service("blob").send("PUT", quote(name, safe="$"), {**CONTAINER, "comp": "undelete"}, headers)
+    return Redirect(link(BLOBS, account=call.account, container=name), f"{name} is restored, with its blobs.")
 
 
 async def create_container(call: PageCall) -> Redirect:
