@@ -1,7 +1,15 @@
 """The pages of the explorer: one row each, in the order of the rail."""
 
 from lazulite.ui.calls import Action, Route
-from lazulite.ui.pages import blob_pages, container_pages, entity_pages, import_page, queue_pages, table_pages
+from lazulite.ui.pages import (
+    blob_pages,
+    container_pages,
+    entity_pages,
+    import_page,
+    policy_pages,
+    queue_pages,
+    table_pages,
+)
 from lazulite.ui.pages.account_pages import (
     add_account,
     empty_account,
@@ -59,6 +67,13 @@ ROUTES = (
         },
     ),
     Route(
+        path=policy_pages.POLICIES["table"],
+        title="Access policies of {table}",
+        show=policy_pages.show_policies,
+        template="policies.html",
+        actions={"save": Action(policy_pages.save_policies)},
+    ),
+    Route(
         path=entity_pages.ENTITY,
         title="Entity of {table}",
         show=entity_pages.show_entity,
@@ -99,6 +114,13 @@ ROUTES = (
         },
     ),
     Route(
+        path=policy_pages.POLICIES["queue"],
+        title="Access policies of {queue}",
+        show=policy_pages.show_policies,
+        template="policies.html",
+        actions={"save": Action(policy_pages.save_policies)},
+    ),
+    Route(
         path=queue_pages.MESSAGE,
         title="Message of {queue}",
         show=queue_pages.show_message,
@@ -132,6 +154,13 @@ ROUTES = (
             "block": Action(container_pages.put_block, reads_body=True),
             "commit": Action(container_pages.commit),
         },
+    ),
+    Route(
+        path=policy_pages.POLICIES["container"],
+        title="Access policies of {container}",
+        show=policy_pages.show_policies,
+        template="policies.html",
+        actions={"save": Action(policy_pages.save_policies)},
     ),
     Route(
         path=container_pages.SETTINGS,
