@@ -10,7 +10,7 @@ from lazulite.cli.completion import words
 from lazulite.cli.parser import build_parser
 
 LINES = {
-    "lazulite exp": {"export"},
+    "lazulite expo": {"export"},
     "lazulite queue cr": {"create"},
     "lazulite export --fo": {"--format"},
     "lazulite export Orders --format ": {"csv", "plain-csv", "jsonl", "parquet"},

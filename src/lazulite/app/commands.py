@@ -245,6 +245,28 @@ INDEX_EXPORT = Command("index-export", TableArguments)
 
 
 @dataclass(frozen=True, slots=True)
+class ExpiryDeclaration:
+    """The arguments of `EXPIRY_SET`: one of `after_seconds` and `on` is set."""
+
+    table: str
+    after_seconds: int = 0
+    """How long after their last write entities expire."""
+    on: str = ""
+    """The property that has the time at which an entity expires."""
+    account: str = ""
+
+
+EXPIRY_LIST = Command("expiry-list", AccountArguments)
+"""Has an object for each table whose entities expire. The account may be empty: the only one."""
+
+EXPIRY_SET = Command("expiry-set", ExpiryDeclaration)
+"""Declares when the entities of a table expire. Its item names the table."""
+
+EXPIRY_DROP = Command("expiry-drop", TableArguments)
+"""Declares that the entities of a table do not expire. Its item names the table."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenUiArguments:
     """How the explorer is opened."""
 

@@ -22,6 +22,7 @@ from lazulite.app.commands import (
     TableArguments,
 )
 from lazulite.app.stores import CACHE_TTL_SECONDS
+from lazulite.app.traffic import account_of
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.control.channel import Channel
 from lazulite.control.command import ControlError, Json
@@ -149,7 +150,7 @@ class IndexCommands:
 
     async def list(self, of: TableArguments) -> AsyncGenerator[Json, None]:
         """Yield an object for each index of a table."""
-        account = self._account(of.account)
+        account = account_of(self._directory, of.account)
         for index in (await _told(self._builder.indexes(account, of.table))).current:
             build = self._builds.get((account, of.table.lower(), index.name))
             rows = None if build is None or build.task.done() else build.progress.rows
@@ -163,7 +164,7 @@ class IndexCommands:
 
     async def create(self, of: IndexDeclaration) -> AsyncGenerator[Json, None]:
         """Declare an index, and build it; yield how many rows were gone through, as that grows."""
-        account = self._account(of.account)
+        account = account_of(self._directory, of.account)
         on = [of.on, of.and_on] if of.and_on else [of.on]
         if of.scope == Scope.TABLE.value and _is_cluster(self._engine):
             raise ControlError(
@@ -175,7 +176,7 @@ class IndexCommands:
 
     async def build(self, of: IndexArguments) -> AsyncGenerator[Json, None]:
         """Go on with a build, or build a successor, which queries use once it is ready; yield as `create`."""
-        account = self._account(of.account)
+        account = account_of(self._directory, of.account)
         index = await self._index(account, of)
         if of.again:
             await self._end(account, of.table, index.name)
@@ -185,7 +186,7 @@ class IndexCommands:
 
     async def drop(self, of: IndexArguments) -> AsyncGenerator[Json, None]:
         """Drop an index."""
-        account = self._account(of.account)
+        account = account_of(self._directory, of.account)
         index = await self._index(account, of)
         await self._end(account, of.table, index.name)
         await _told(self._builder.drop(account, of.table, index.name))
@@ -193,7 +194,7 @@ class IndexCommands:
 
     async def explain(self, of: ExplainArguments) -> AsyncGenerator[Json, None]:
         """Yield how a query is served: its class, the indexes that it uses, and for each other one why not."""
-        indexes = (await _told(self._builder.indexes(self._account(of.account), of.table))).current
+        indexes = (await _told(self._builder.indexes(account_of(self._directory, of.account), of.table))).current
         try:
             tree = parse(of.filter)
         except ServiceError as error:
@@ -215,7 +216,7 @@ class IndexCommands:
 
     async def export(self, of: TableArguments) -> AsyncGenerator[Json, None]:
         """Yield an object for each index of a table, with the types of its properties in some entities."""
-        account = self._account(of.account)
+        account = account_of(self._directory, of.account)
         indexes = (await _told(self._builder.indexes(account, of.table))).current
         types = await _told(self._builder.property_types(account, of.table))
         for index in indexes:
@@ -244,14 +245,6 @@ class IndexCommands:
         if build is not None:
             build.task.cancel()
             await asyncio.wait([build.task])
-
-    def _account(self, name: str) -> str:
-        names = self._directory.names()
-        if name and name not in names:
-            raise ControlError("no-account", f"there is no account {name}")
-        if not name and len(names) != 1:
-            raise ControlError("no-account", "there are several accounts; pass --account")
-        return name or names[0]
 
 
 async def _told(work: Coroutine[None, None, T]) -> T:

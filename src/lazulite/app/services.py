@@ -20,6 +20,7 @@ from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.analytics import analytics
 from lazulite.app.commands import END_RECORDING, KEY_SAMPLE, RECORD, TRAFFIC
+from lazulite.app.expiry import ExpiryCommands
 from lazulite.app.faults import clock_of, with_faults
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.kept_state import KeptState
@@ -276,6 +277,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
                 KeptState(store.engine, store.contents, caches_of(caches)).register(store.channel)
             indexes = IndexCommands(store.engine, store.directory, caches_of(caches))
             indexes.register(store.channel)
+            ExpiryCommands(store.engine, store.directory, caches_of(caches)).register(store.channel)
             await stack.enter_async_context(indexes.running())
         if live.active:
             with suppress(EngineUnavailableError):  # A part of the database is away. It follows the maps later.

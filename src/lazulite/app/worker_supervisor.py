@@ -21,6 +21,7 @@ from lazulite.app import worker
 from lazulite.app.account_data import AccountData
 from lazulite.app.channel import open_channel, status_of
 from lazulite.app.commands import END_RECORDING, KEY_SAMPLE, RECORD, REQUESTS, STATUS, TRAFFIC
+from lazulite.app.expiry import ExpiryCommands
 from lazulite.app.faults import RuleCommands, hold_rows
 from lazulite.app.indexes import IndexCommands
 from lazulite.app.inspector import requests_of_workers
@@ -202,6 +203,7 @@ async def _behind(
             data.register(store.channel)
             indexes = IndexCommands(opened.engine, store.directory, server.invalidated)
             indexes.register(store.channel)
+            ExpiryCommands(opened.engine, store.directory, server.invalidated).register(store.channel)
             try:
                 async with (
                     _rule_commands(settings, rules, store, server).opened(settings, store.channel),

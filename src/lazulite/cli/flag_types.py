@@ -200,18 +200,28 @@ def threshold(text: str) -> tuple[str, float]:
 
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400}
-_DAYS_MAX = 28
+_DAYS_KEPT = 28
+_DAYS_MAX = 36_500
 _PICTURES = (".html", ".svg", ".png", ".json")
 
 
 def duration(text: str) -> float:
-    """Return a time such as `30m`, `6h` or `28d` in seconds."""
+    """Return a time such as `30m`, `6h` or `28d` in seconds: no longer than traffic and logs are kept."""
+    return _seconds_of(text, _DAYS_KEPT)
+
+
+def lifetime(text: str) -> float:
+    """Return a time such as `30m`, `6h` or `365d` in seconds."""
+    return _seconds_of(text, _DAYS_MAX)
+
+
+def _seconds_of(text: str, days_max: int) -> int:
     number, unit = text[:-1], text[-1:]
     if unit in _UNITS and number.isascii() and number.isdecimal():
         seconds = int(number[:9]) * _UNITS[unit]
-        if 0 < seconds <= _DAYS_MAX * _UNITS["d"]:
+        if 0 < seconds <= days_max * _UNITS["d"]:
             return seconds
-    raise ArgumentTypeError(f"{text!r} is not a time such as 30m, 6h or 28d, at most {_DAYS_MAX} days")
+    raise ArgumentTypeError(f"{text!r} is not a time such as 30m, 6h or 28d, at most {days_max} days")
 
 
 def picture(text: str) -> Path:

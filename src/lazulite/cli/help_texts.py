@@ -195,6 +195,15 @@ examples:
   lazulite partitions Orders --account orders --json
 """
 
+EXPIRY_EXAMPLES = """\
+An entity that has expired is gone for reads and writes. Its row is removed later.
+
+examples:
+  lazulite expiry set Sessions --after 30d
+  lazulite expiry set Offers --on Until
+  lazulite expiry list
+"""
+
 INDEX_EXAMPLES = """\
 Queries give the same rows in the same order, only faster. A build goes on when the
 command is interrupted.

@@ -17,6 +17,7 @@ from lazulite.cli.flag_types import (
     database,
     duration,
     entity_count,
+    lifetime,
     message_count,
     picture,
     port,
@@ -34,6 +35,7 @@ from lazulite.cli.help_texts import (
     COPY_EXAMPLES,
     DESCRIPTION,
     EXAMPLES,
+    EXPIRY_EXAMPLES,
     EXPORT_EXAMPLES,
     FAULTS_EXAMPLES,
     HEAT_EXAMPLES,
@@ -103,6 +105,7 @@ def build_parser() -> Parser:
     _add_targets(commands)
     _add_partitions(commands)
     _add_index(commands)
+    _add_expiry(commands)
     _add_logs(commands)
     _add_advise(commands)
     _add_faults(commands)
@@ -438,6 +441,28 @@ def _add_index(commands: Commands) -> None:
         if name in ("list", "explain"):
             text = f"print a line of JSON for {'each' if name == 'list' else 'the query and each'} index"
             action.add_argument("--json", action="store_true", help=text)
+        action.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
+        _control_flags(action)
+
+
+def _add_expiry(commands: Commands) -> None:
+    parser = _command(commands, "expiry", "expiry", "declare when the entities of a table expire", EXPIRY_EXAMPLES)
+    actions = parser.add_subparsers(dest="expiry_command", metavar="ACTION", required=True)
+    for name, summary in (
+        ("set", "have the entities of a table expire"),
+        ("list", "show the tables whose entities expire"),
+        ("drop", "have the entities of a table expire no more"),
+    ):
+        action = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if name == "list":
+            action.add_argument("--json", action="store_true", help="print a line of JSON for each table")
+        else:
+            action.add_argument("table", metavar="TABLE", help="name of the table")
+        if name == "set":
+            choice = action.add_mutually_exclusive_group(required=True)
+            text = "so long after their last write, such as 30m, 6h or 30d"
+            choice.add_argument("--after", type=lifetime, metavar="TIME", help=text)
+            choice.add_argument("--on", metavar="PROPERTY", help="at the time in a property, a DateTime")
         action.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
         _control_flags(action)
 

@@ -1,8 +1,9 @@
-"""The format of a store, which rises with its first index, so that older versions reject the store.
+"""The format of a store, which rises with its first index or expiry, so that older versions reject the store.
 
-Older versions would write rows without the entries of indexes, and misread the tables that have them. Invariant: the
-format is raised durably before an index is declared. A crash between the two leaves a raised format, which does no
-other harm. It stays when the indexes are dropped, as their tables keep the form that older versions misread.
+Older versions would write rows without the entries of indexes, and misread the tables that have them. They would show
+entities that have expired. Invariant: the format is raised durably before either is declared. A crash between the two
+leaves a raised format, which does no other harm. It stays when these are dropped, as their tables keep the form that
+older versions misread.
 """
 
 from typing import Protocol, runtime_checkable

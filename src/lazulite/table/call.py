@@ -11,6 +11,7 @@ from lazulite.service.routing import CatalogContext, ServiceCall
 from lazulite.service.time_slice import TimeSlice
 from lazulite.table.catalog import SYSTEM, Catalog, Table
 from lazulite.table.credentials import TableScope
+from lazulite.table.expiry.sweep import ExpirySweep
 from lazulite.table.payload.formats import Format, Reader, negotiate, reader_of
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.json_pattern import PatternCache
@@ -25,6 +26,10 @@ class Context(CatalogContext[Table]):
 
     catalog: Catalog
     patterns: PatternCache = field(default_factory=PatternCache)
+
+    async def maintain(self) -> None:
+        """Remove the entities that have expired."""
+        await ExpirySweep(self.engine, self.clock, self.monotonic).run()
 
 
 def make_context(dependencies: ServiceDependencies) -> Context:

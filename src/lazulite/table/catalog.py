@@ -17,6 +17,7 @@ from lazulite.partitions.stored_maps import forget
 from lazulite.protocol.errors import ServiceError
 from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy, TimeToLive, is_marker
 from lazulite.records.spaces import TABLES
+from lazulite.table.expiry.definition import Expiry
 from lazulite.table.indexes.build_notes import forget_build
 from lazulite.table.indexes.definition import (
     NO_INDEXES,
@@ -103,7 +104,7 @@ class Catalog(ResourceCatalog[Table]):
         await forget_build(self._engine, account, space)
 
     async def with_indexes(self) -> AsyncGenerator[tuple[str, Table], None]:
-        """Yield each table that has had indexes, with its account."""
+        """Yield each table that has had indexes, or an expiry, with its account."""
         async with aclosing(self._rows(KeyRange(("", ""), None))) as rows:
             async for (account, row), value in rows:
                 if b'"indexes"' in value and not is_marker(row):
@@ -174,6 +175,14 @@ class Catalog(ResourceCatalog[Table]):
             return replace(table, indexes=table.indexes.with_ready(index))
 
         return await self.update(account, name, change)
+
+    async def set_expiry(self, account: str, name: str, expiry: Expiry | None) -> Table:
+        """Declare when the entities of a table expire (None: never), and return the table.
+
+        Raises:
+            ServiceError: `ResourceNotFound`.
+        """
+        return await self.update(account, name, lambda table: replace(table, indexes=table.indexes.with_expiry(expiry)))
 
     async def drop_indexes(self, account: str, name: str, indexes: Sequence[Index]) -> Table:
         """Drop indexes that no query uses any more, with their entries, and return their table.

@@ -28,6 +28,7 @@ from lazulite.table.call import Call, Context, make_context
 from lazulite.table.catalog import Table
 from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.errors import MESSAGE_AS_REASON, MESSAGES
+from lazulite.table.expiry.sweep import SWEEP_SECONDS
 from lazulite.table.indexes.build_notes import BUILDS_SPACE
 from lazulite.table.indexes.entries import index_format
 from lazulite.table.model.row import assemble, decode_row, encode_keys, encode_properties, ticks_of
@@ -163,6 +164,7 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     dropped_code="TableNotFound",
     commits=(APPLY_ONE, APPLY_ALL),
     rejections=(REJECTION,),
+    maintain_seconds=SWEEP_SECONDS,
 )
 
 

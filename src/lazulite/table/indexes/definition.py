@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Self
 
 from lazulite.protocol.xml.text import is_name
+from lazulite.table.expiry.definition import Expiry
 from lazulite.table.names import PROPERTY_NAME_MAX
 
 TABLE_INDEXES_MAX = 5
@@ -88,12 +89,14 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """The indexes of one table."""
+    """The indexes of one table, and when its entities expire: what writes must know of it beside its space."""
 
     version: int = 0
     """Grows with each change of what is declared."""
     declared: tuple[Index, ...] = ()
     """In the order in which they were."""
+    expiry: Expiry | None = None
+    """When the entities of the table expire; None: never."""
 
     def named(self, name: str) -> Sequence[Index]:
         """Return the index of a name, compared without case, and its successor, in order."""
@@ -118,24 +121,34 @@ class Indexes:
     def with_index(self, index: Index) -> "Indexes":
         """Return these with an index more, or with a new state of one of them."""
         if all(each.space != index.space for each in self.declared):
-            return Indexes(self.version + 1, (*self.declared, index))
-        return Indexes(self.version + 1, tuple(index if each.space == index.space else each for each in self.declared))
+            return self._with((*self.declared, index))
+        return self._with(tuple(index if each.space == index.space else each for each in self.declared))
 
     def with_ready(self, index: Index) -> "Indexes":
         """Return these with an index ready, and the ones before it write-only."""
         states = {index.space: State.READY} | {each.space: State.WRITE_ONLY for each in self.before(index)}
-        return Indexes(
-            self.version + 1,
-            tuple(replace(each, state=states.get(each.space, each.state)) for each in self.declared),
-        )
+        return self._with(tuple(replace(each, state=states.get(each.space, each.state)) for each in self.declared))
 
     def without(self, spaces: Collection[int]) -> "Indexes":
         """Return these without the indexes of some spaces."""
-        return Indexes(self.version + 1, tuple(each for each in self.declared if each.space not in spaces))
+        return self._with(tuple(each for each in self.declared if each.space not in spaces))
+
+    def with_expiry(self, expiry: Expiry | None) -> "Indexes":
+        """Return these of a table whose entities expire so."""
+        return replace(self, version=self.version + 1, expiry=expiry)
+
+    @property
+    def need_rows(self) -> bool:
+        """Whether what becomes of a row depends on what it was: on its entries, or on whether it has expired."""
+        return bool(self.declared) or self.expiry is not None
+
+    def _with(self, declared: tuple[Index, ...]) -> "Indexes":
+        return replace(self, version=self.version + 1, declared=declared)
 
     def fields(self) -> dict[str, object]:
         """Return the stored form: a JSON object."""
-        return {"version": self.version, "declared": [index.fields() for index in self.declared]}
+        fields = {"version": self.version, "declared": [index.fields() for index in self.declared]}
+        return fields if self.expiry is None else {**fields, "expiry": self.expiry.fields()}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, object]) -> Self:
@@ -144,10 +157,11 @@ class Indexes:
         Raises:
             KeyError, TypeError, ValueError: it is damaged.
         """
-        version, declared = fields["version"], fields["declared"]
-        if not isinstance(version, int) or not isinstance(declared, list):
+        version, declared, expiry = fields["version"], fields["declared"], fields.get("expiry")
+        if not isinstance(version, int) or not isinstance(declared, list) or not isinstance(expiry, dict | None):
             raise TypeError("not the indexes of a table")
-        return cls(version, tuple(map(Index.from_fields, declared)))
+        indexes = tuple(map(Index.from_fields, declared))
+        return cls(version, indexes, None if expiry is None else Expiry.from_fields(expiry))
 
 
 NO_INDEXES = Indexes()

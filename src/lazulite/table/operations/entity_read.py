@@ -95,6 +95,8 @@ class EntityRead(PreparedOperation):
         value = context.engine.get_now(table.space, *keys)
         if value is UNKNOWN:
             return self._read(request, keys)
+        if table.indexes.expiry is not None:
+            value = table.indexes.expiry.living(value, context.clock())
         seconds = monotonic() - started
         if value is not None and len(value) > LARGE_BYTES:
             return self._respond_in_steps(request, keys, value, seconds)
@@ -120,6 +122,8 @@ class EntityRead(PreparedOperation):
         value = context.engine.get_now(table.space, partition, row)
         if value is UNKNOWN or value is None or len(value) > LARGE_BYTES:
             return Miss.OPERATION
+        if table.indexes.expiry is not None and table.indexes.expiry.is_over(value, context.clock()):
+            return Miss.OPERATION
         return Answer(200, self._opening_of(value, monotonic() - started), self._body(partition, value))
 
     async def _read(self, request: Request, keys: Keys) -> Response:
@@ -132,6 +136,8 @@ class EntityRead(PreparedOperation):
         else:
             charge = self._call.charge_at(table, keys[0])
             value = await context.gate.run(charge, request.record, read)
+        if table.indexes.expiry is not None:
+            value = table.indexes.expiry.living(value, context.clock())
         seconds = context.monotonic() - started
         if value is not None and len(value) > LARGE_BYTES:
             return await self._respond_in_steps(request, keys, value, seconds)
@@ -254,7 +260,9 @@ async def _read(call: Call, table: Table, tree: Node | None, request: PageReques
     """Read a page, by the indexes of the table if they serve the query. While targets are kept, they mostly do not."""
     context = call.context
     engine, limits, monotonic = context.engine, context.limits, context.monotonic
-    declared = table.indexes.declared
+    declared, expiry = table.indexes.declared, table.indexes.expiry
+    if expiry is not None:
+        request = replace(request, predicate=expiry.predicate(request.predicate, context.clock()))
     targets = None if context.gate is None else context.gate.targets
     if targets is not None and not targets.indexes:
         declared = ()

@@ -149,7 +149,7 @@ class EntityWrite:
     example: bytes | None = None
     """The row of its precondition."""
     indexes: Indexes = NO_INDEXES
-    """Those of the table, whose entries change with the row."""
+    """Those of the table, whose entries change with the row. They say, too, whether a row has expired."""
 
     @property
     def echoes(self) -> bool:
@@ -243,7 +243,7 @@ class EntityWrite:
     def precondition(self) -> Precondition | None:
         """Return the precondition under which the write does not depend on the row's value; None if it does."""
         kind, timestamp = self.kind, None
-        if self.indexes.declared and kind is not INSERT:  # The entries that go depend on the row.
+        if kind is not INSERT and self.indexes.need_rows:
             return None
         if kind.merges:
             premerged = self.premerged
@@ -262,7 +262,7 @@ class EntityWrite:
     def precondition_given(self, current: bytes | None) -> Precondition | None:
         """Return the precondition of a merge with a row; None if it takes steps, is rejected, or is none."""
         if (
-            self.indexes.declared
+            self.indexes.need_rows
             or not self.kind.merges
             or (current is None and self.kind.must_exist)
             or self.merge_cost(current) > MERGED_MAX
@@ -318,11 +318,17 @@ def apply_one(write: EntityWrite) -> Commit[int]:
 
 
 def _decide_one(write: EntityWrite, current: Values, timestamp: int) -> Decision[int] | Needs[int]:
-    value = current[0]
+    [value] = _living([write], current, timestamp)
     if value is not None and len(value) + len(write.encoded) > LARGE_BYTES and write.merge_cost(value) > MERGED_MAX:
         return Needs(write.premerge(value))
     changes = {write.row_key: write.apply(value, timestamp)}
     return Decision(changes, timestamp, _companions([write], current, changes) if write.indexes.declared else ())
+
+
+def _living(writes: Sequence[EntityWrite], current: Values, timestamp: int) -> Values:
+    """Return the rows of some writes; None for a row that has expired, too."""
+    expiry = writes[0].indexes.expiry if writes else None
+    return current if expiry is None else [expiry.living(value, timestamp) for value in current]
 
 
 def _companions(writes: Sequence[EntityWrite], current: Values, changes: Changes) -> Sequence[CompanionWrite]:
@@ -353,11 +359,12 @@ def apply_all(writes: Sequence[EntityWrite]) -> Commit[int]:
 def _decide_all(writes: Sequence[EntityWrite], current: Values, timestamp: int) -> Decision[int] | Needs[int]:
     cost = 0
     changes: dict[str, bytes | None] = {}
-    for index, (write, value) in enumerate(zip(writes, current, strict=True)):
+    living = _living(writes, current, timestamp)
+    for index, (write, value) in enumerate(zip(writes, living, strict=True)):
         if write.kind.merges:
             cost += write.merge_cost(value)
             if cost > MERGED_MAX:
-                return Needs(_premerge_all(writes, current))
+                return Needs(_premerge_all(writes, living))
         try:
             changes[write.row_key] = write.apply(value, timestamp)
         except ServiceError as error:

@@ -1,10 +1,11 @@
 """The tables of an account, the grid of one table, and what is done to many rows."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from lazulite.app.commands import INDEX_LIST, TableArguments
-from lazulite.control.command import ControlError, Json
+from lazulite.app.commands import EXPIRY_LIST, INDEX_LIST, TableArguments
+from lazulite.control.command import AccountArguments, Command, ControlError, Json
 from lazulite.transfer.formats import FORMATS, WriteOptions
 from lazulite.ui.backend import BackendError, ServiceClient
 from lazulite.ui.calls import Context, PageCall, PageError, Redirect, link
@@ -37,6 +38,8 @@ from lazulite.ui.tables.grid import chosen, columns_of, rows_of
 from lazulite.ui.tables.reader import Search, find
 from lazulite.ui.tables.transfers import export_rows
 from lazulite.ui.tables.values import TYPE_NAMES, ValueFormatError, value_of
+
+A = TypeVar("A")
 
 LIST = "/{account}/tables"
 TABLE = "/{account}/tables/{table}"
@@ -233,10 +236,10 @@ async def export_found(call: PageCall) -> Redirect:
 
 
 async def empty(call: PageCall) -> Redirect:
-    """Empty a table at once; the name of the table is typed. One with indexes is emptied by a job, which keeps them."""
+    """Empty a table at once; its name is typed. A job empties one with indexes or an expiry, and keeps these."""
     _confirm(call)
     table, client = checked(call.parameters["table"]), call.service("table")
-    if await _indexes(call, table):
+    if await _indexes(call, table) or await _expires(call, table):
         work = change_rows(client, Search(table=table), deletion, client, table)
         return Redirect.to_job(call.jobs.start(f"Empty {table}", work, account=call.account))
     await empty_table(client, table, lambda: _create(client, table))
@@ -294,9 +297,20 @@ async def _create(client: ServiceClient, name: str) -> None:
 
 
 async def _indexes(call: PageCall, table: str) -> Sequence[Json]:
-    """Return the declared indexes of a table; none where the server has no such command, or there is no table."""
+    """Return the declared indexes of a table."""
+    return await _declared(call, INDEX_LIST, TableArguments(table, call.account))
+
+
+async def _expires(call: PageCall, table: str) -> bool:
+    """Return whether the entities of a table expire."""
+    found = await _declared(call, EXPIRY_LIST, AccountArguments(call.account))
+    return any(isinstance(each, Mapping) and str(each["table"]).lower() == table.lower() for each in found)
+
+
+async def _declared(call: PageCall, command: Command[A], arguments: A) -> Sequence[Json]:
+    """Return what a server has declared; nothing where it has no such command, or there is no table."""
     try:
-        return await call.command(INDEX_LIST, TableArguments(table, call.account))
+        return await call.command(command, arguments)
     except ControlError as error:
         if error.code in ("unknown-command", "unknown-table"):
             return ()

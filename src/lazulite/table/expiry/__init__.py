@@ -1,0 +1,1 @@
+"""When the entities of a table expire, and their removal."""
