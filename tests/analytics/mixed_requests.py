@@ -34,6 +34,7 @@ from tests.table.client import Client, values
 from tests.torture.http_client import Answer, Connection
 
 CONNECTIONS = 8
+JSON = "application/json"
 CHANGES = 2
 """Of each batch of entities."""
 BEGIN = datetime(2024, 10, 4, tzinfo=UTC)
@@ -88,13 +89,13 @@ def signed(
 
 def mixed(random: Random, now: int) -> Iterator[Sent]:
     """Yield requests without end."""
-    json_ = {"Content-Type": "application/json", "Accept": "application/json;odata=nometadata"}
+    json_ = {"Content-Type": JSON, "Accept": "application/json;odata=nometadata"}
     block = {"x-ms-blob-type": "BlockBlob"}
     date = (datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=now // 10)).strftime("%a, %d %b %Y %H:%M:%S GMT")
     while True:
         key = random.randrange(200)
         entity, body = f"Things(PartitionKey='p',RowKey='{key}')", json.dumps({"PartitionKey": "p", "RowKey": str(key)})
-        keyed = {**json_, "x-ms-date": date, "Authorization": shared_key("GET", f"/{ACCOUNT}/{entity}", date)}
+        keyed = {**json_, "x-ms-date": date, "Authorization": shared_key("GET", f"/{ACCOUNT}/{entity}", date, JSON)}
         yield signed("table", "POST", "Things", json_, body)
         yield signed("table", "GET", entity, json_)
         yield Sent("table", raw("table", "GET", entity, headers=keyed))
@@ -221,6 +222,7 @@ async def _load(servers: ServerGroup, requests: Iterator[Sent], count: int) -> s
         for _ in left:
             request = next(requests)
             answer = await _ask(connections[request.service], request)
+            assert (answer.status == 403) == (WRONG.encode() in request.bytes_), "only these are refused"
             if not request.is_known:
                 assert answer.status >= 400
                 unknown.add(answer.headers["x-ms-request-id"])

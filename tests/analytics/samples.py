@@ -44,7 +44,7 @@ def read(exchange: Exchange, properties: ServiceProperties = ALL) -> Sequence[Lo
     wanted = {(exchange.request.record.service, ACCOUNT): properties}
     addressings = {name: Addressing([f"{name}.localhost"]) for name in ("table", "queue", "blob")}
     reader = RequestReader(addressings, wanted)
-    found = [request for kept in recorded(exchange, properties) for request in reader.read(kept)]
+    found = reader.read(recorded(exchange, properties))
     return [request for request in found if isinstance(request, LoggedRequest)]
 
 

@@ -170,4 +170,4 @@ def test_an_account_that_asks_no_more_has_no_requests() -> None:
     from tests.analytics.samples import recorded  # noqa: PLC0415
 
     (found,) = recorded(answered(request_of("table", "QueryEntity"), Response(200)))
-    assert list(RequestReader({}, {}).read(found)) == []
+    assert RequestReader({}, {}).read([found]) == []

@@ -63,7 +63,7 @@ def _read(exchanges: Sequence[Exchange | RepeatedExchange]) -> list[AnalyticsReq
         else:
             buffer.record(exchange)
     reader = RequestReader({name: Addressing([f"{name}.localhost"]) for name in USES}, buffer.wanted)
-    return [request for kept in buffer.take(10**6) for request in reader.read(kept)]
+    return reader.read(buffer.take(10**6))
 
 
 def _usual(line: str) -> str:

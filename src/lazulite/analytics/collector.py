@@ -70,7 +70,7 @@ class Collector:
     def _step(self) -> bool:
         """Hand on some exchanges; return whether there were any."""
         taken = self._buffer.take(_STEP)
-        requests = [request for each in taken for request in self._reader.read(each)]
+        requests = self._reader.read(taken)
         if requests:
             for consumer in self._consumers:
                 consumer.take(requests)

@@ -22,7 +22,6 @@ from urllib.parse import quote
 from lazulite.analytics.operations import COPY_BLOB
 from lazulite.analytics.requests import (
     PREFIXES,
-    TICKS_PER_MS,
     AnalyticsRequest,
     Authentication,
     LoggedRequest,
@@ -30,6 +29,7 @@ from lazulite.analytics.requests import (
     RepeatedRequest,
     RequestForm,
     find_field,
+    keys_of_location,
 )
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.version import LOGGED_CODE_SINCE
@@ -135,7 +135,9 @@ def _line_of_template(request: RepeatedRequest, version: str) -> str:
     rendered = form.rendered.get(version)
     if rendered is None:
         rendered = form.rendered[version] = _render(form, version)
-    before, facts, target, md5, conditions, texts, client_id_at, client_id, length_at, length, identity = rendered
+    before, facts, target, named, md5, conditions, texts, client_id_at, client_id, length_at, length, identity = (
+        rendered
+    )
     values, opening = exchange.values, exchange.opening
     head_in, body_in, head_out, body_out = exchange.sizes
     if md5 is None or conditions is None or identity is None:
@@ -147,56 +149,61 @@ def _line_of_template(request: RepeatedRequest, version: str) -> str:
         client_id = _client_id(values[client_id_at].decode("ascii"))
     if length_at is not None:
         length = values[length_at].decode("ascii")
-    elapsed_ms = exchange.elapsed_ms
-    milliseconds = int(elapsed_ms + 0.5)
+    milliseconds = int(exchange.elapsed_ms + 0.5)
     etag, server_md5, modified = find_field(opening, "ETag: "), "", ""
     if form.service == "blob":
         server_md5 = quoted(find_field(opening, "Content-MD5: "))
         modified = _modified(find_field(opening, "Last-Modified: "), "")
     elif etag:
         modified = _date_in(etag[:_ETAG_SECOND])
-    started = request.ended - int(elapsed_ms * TICKS_PER_MS)
+    keys = keys_of_location(opening) if named else None
+    if keys is None or "=" in keys[0] or "=" in keys[1]:
+        place = _target(request, form, target)
+    else:
+        place = f'{named}{keys[0]}/{keys[1]}"'
     return (
-        f"{before}{_time(started)}{facts[0]}{exchange.status};{milliseconds};{milliseconds}{facts[1]}"
-        f"{_target(request, form, target)};{exchange.request_id};0;{_client(exchange.client)}{facts[2]}"
+        f"{before}{_time(request.started)}{facts[0]}{exchange.status};{milliseconds};{milliseconds}{facts[1]}"
+        f"{place};{exchange.request_id};0;{_client(exchange.client)}{facts[2]}"
         f"{head_in};{body_in};{head_out};{body_out};{length or body_in};{md5};{server_md5};"
         f"{_quoted_etag(etag)};{modified};{conditions};{texts};{client_id}{identity}\n"
     )
 
 
-def _target(request: RepeatedRequest, form: RequestForm, target: str | None) -> str:
+def _target(request: RepeatedRequest, form: RequestForm, target: tuple[str, ...] | None) -> str:
     """Return the fields 12 and 13 of a request behind the host, given what `_target_of` returned."""
     values = request.exchange.values
-    if target is None or _NOT_PLAIN.search(b"/".join(values[: form.keys])) is not None:
+    names = b"/".join(values[: form.keys])
+    if target is None or b"%" in names or b"&" in names or b"=" in names:  # It differs in quotes, or is a signature.
         return f"{_in_url(form.path_of(values))}{_query_of(form.query_of(values))}{_key(request.key)}"
     if form.keys == len(_TWO_KEYS):
+        start, middle, end = target
         first, second = values[0].decode("ascii"), values[1].decode("ascii")
-        return target % (first, second, first, second)
+        return f'{start}{first}{middle}{second}{end}{first}/{second}"'
     if form.keys:
-        name = values[0].decode("ascii")
-        return target % (name, name)
-    return target % _key(request.key)
+        start, end = target
+        name = names.decode("ascii")
+        return f'{start}{name}{end}{name}"'
+    return f"{target[0]}{_key(request.key)}"
 
 
-def _target_of(form: RequestForm) -> str | None:
-    """Return the fields 12 and 13 behind the host, with `%s` for each key, or for field 13 if the path has none.
+def _target_of(form: RequestForm) -> tuple[str, ...] | None:
+    """Return the fields 12 and 13 behind the host: what stands before each key of the path, and before all keys.
 
-    None: the fields differ in more than that.
+    None: the fields differ in more than keys.
     """
     if form.query_form is not None or isinstance(form.path, str) != (not form.keys):
         return None
+    query = _query_of(form.query)
     if isinstance(form.path, str):
-        return f"{_in_url(form.path)}{_query_of(form.query)}".replace("%", "%%") + "%s"
+        return (f"{_in_url(form.path)}{query}",)
     marks = tuple(f"\1{number}\1".encode() for number in range(form.keys))
-    path, query, key = form.path_of(marks), _query_of(form.query), quoted(form.key)[1:-1]
-    target = f'{path}{query}"{key}/{form.key_marks(marks)}"'.replace("%", "%%")
-    return re.sub("\1\\d\1", "%s", target)
+    starts = re.split("\1\\d\1", f'{form.path_of(marks)}{query}"')
+    return (*starts[:-1], f"{starts[-1]}{quoted(form.key)[1:-1]}/")
 
 
 def _time(ticks: int) -> str:
-    """Return a time as `format_datetime7`. Requests of one moment name few seconds."""
-    seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
-    return f"{_second(seconds)}{fraction:07}Z"
+    """Return a time as `format_datetime7`, after 1602. Requests of one moment name few seconds."""
+    return f"{_second(ticks // TICKS_PER_SECOND)}{str(ticks)[-_DECIMALS:]}Z"
 
 
 @lru_cache(maxsize=8)
@@ -204,9 +211,8 @@ def _second(seconds: int) -> str:
     return f"{format_datetime7(seconds * TICKS_PER_SECOND)[:20]}"
 
 
+_DECIMALS: Final = len(str(TICKS_PER_SECOND)) - 1
 _TWO_KEYS: Final = ("PartitionKey", "RowKey")
-_NOT_PLAIN: Final = re.compile(b"[%&=]")
-"""What the keys of a path may have that differs in quotes, or is part of a signature."""
 
 
 def _render(form: RequestForm, version: str) -> RenderedForm:
@@ -215,6 +221,7 @@ def _render(form: RequestForm, version: str) -> RenderedForm:
     is_plain = _VARYING.isdisjoint(indexes)
     host = percent_encoded(headers.get("host", ""), _RAW_IN_HOST)
     parties = _parties(form.authentication, form.account, form.service)
+    target = _target_of(form)
     return RenderedForm(
         f"{version};",
         (
@@ -222,7 +229,8 @@ def _render(form: RequestForm, version: str) -> RenderedForm:
             f';{parties};"{form.scheme}://{host}',
             f";{form.version};",
         ),
-        _target_of(form),
+        target,
+        f"{target[0]}{quoted(f'{form.key}/')[:-1]}" if target is not None and form.is_named_by_response else "",
         _md5(headers) if is_plain else None,
         _conditions(headers) if is_plain else None,
         _agents(headers),

@@ -20,7 +20,6 @@ from lazulite.analytics.log_lines import text_of
 from lazulite.analytics.operations import OperationClass
 from lazulite.analytics.requests import AnalyticsRequest
 from lazulite.engine.contract import EngineError
-from lazulite.service.properties import Logging
 from lazulite.table.model.edm import format_datetime
 
 BLOB_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -69,13 +68,6 @@ class LogLines:
         classes = ",".join(each for each in ("read", "write", "delete") if each in self.classes)
         facts = {"EndTime": _second(self.last), "LogType": classes, "LogVersion": version}
         return (*facts.items(), ("StartTime", _second(self.first)))
-
-
-def is_logged(logging: Logging, operation_class: OperationClass) -> bool:
-    """Return whether an account has requests of a class logged."""
-    if operation_class == "read":
-        return logging.read
-    return logging.write if operation_class == "write" else logging.delete
 
 
 def is_refusal(request: AnalyticsRequest) -> bool:
@@ -136,7 +128,7 @@ class LogWriter:
         groups, bytes_max = self._groups, self._bytes_max
         for request in requests:
             logging, operation_class = request.properties.logging, request.operation_class
-            if not is_logged(logging, operation_class):
+            if not getattr(logging, operation_class):  # Its fields have the names of the classes.
                 continue
             version, ended = logging.version, request.ended
             written, count = text_of(request, version)

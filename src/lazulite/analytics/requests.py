@@ -5,7 +5,7 @@ a change set that was not applied has one line.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -43,8 +43,8 @@ TICKS_PER_MS: Final = TICKS_PER_SECOND // 1000
 _LINE_ENDS: Final = 4
 """Bytes of a field beside its name and value: colon, blank, CRLF."""
 _SIGNATURE = re.compile(r"(?:^|&)(?:s|%[57]3)(?:i|%[46]9)(?:g|%[46]7)=", re.IGNORECASE)
-_USUAL_LOCATION = re.compile(rf"(?<!\)){USUAL_KEYS}\Z", re.ASCII)
-"""The keys of an entity at the end of its URL, if they need no decoding."""
+_KEYS_OF_LOCATION = re.compile(rf"(?<!\)){USUAL_KEYS}(?=\r\n)", re.ASCII)
+"""The keys of an entity at the end of a field that has its URL, if they need no decoding."""
 FORMS_MAX: Final = 1024
 """Templates whose requests are read quickly."""
 _NAMED_BY_RESPONSE: Final = frozenset({"InsertEntity", "CreateTable"})
@@ -118,8 +118,10 @@ class RenderedForm(NamedTuple):
     before: str
     facts: tuple[str, str, str]
     """The fields 3 and 4; 8 to 11 and the beginning of the URL; and 17."""
-    target: str | None
-    """The fields 12 and 13 behind the host, with `%s` for each key."""
+    target: tuple[str, ...] | None
+    """The fields 12 and 13 behind the host: what stands before each key of the path, and before all keys at the end."""
+    named: str
+    """The same up to the keys that the Location of the response has; "" if it has none."""
     md5: str | None
     conditions: str | None
     texts: str
@@ -143,6 +145,8 @@ class RequestForm:
     operation_class: OperationClass
     is_by_rows: bool
     """Whether the class depends on what was returned."""
+    is_named_by_response: bool
+    """Whether the Location of the response has the key."""
     authentication: Authentication
     address: Address | None
     version: str
@@ -201,7 +205,7 @@ class RepeatedRequest:
         form: of the template.
     """
 
-    __slots__ = ("ended", "exchange", "form", "properties")
+    __slots__ = ("account", "ended", "exchange", "form", "operation_class", "properties", "service", "started")
 
     status: Final = "Success"
     error_code: Final = ""
@@ -214,27 +218,18 @@ class RepeatedRequest:
         self.ended = ended
         self.properties = properties
         self.form = form
-
-    @property
-    def account(self) -> str:
-        """See `LoggedRequest`, as for all of these."""
-        return self.form.account
-
-    @property
-    def service(self) -> str:
-        """The service."""
-        return self.form.service
+        # Attributes, as each line needs them.
+        self.account = form.account
+        self.service = form.service
+        self.operation_class: OperationClass = (
+            class_of(form.operation, exchange.rows or 0) if form.is_by_rows else form.operation_class
+        )
+        self.started = ended - int(exchange.elapsed_ms * TICKS_PER_MS)
 
     @property
     def operation(self) -> str:
         """The operation."""
         return self.form.operation
-
-    @property
-    def operation_class(self) -> OperationClass:
-        """The class of the operation."""
-        form = self.form
-        return class_of(form.operation, self.exchange.rows or 0) if form.is_by_rows else form.operation_class
 
     @property
     def authentication(self) -> Authentication:
@@ -250,11 +245,6 @@ class RepeatedRequest:
     def is_secondary(self) -> bool:
         """Whether it went to the secondary."""
         return self.form.is_secondary
-
-    @property
-    def started(self) -> int:
-        """When it came, in ticks."""
-        return self.ended - int(self.exchange.elapsed_ms * TICKS_PER_MS)
 
     @property
     def total_ms(self) -> float:
@@ -291,13 +281,13 @@ class RepeatedRequest:
     @property
     def key(self) -> str:
         """The requested object."""
-        form, values = self.form, self.exchange.values
-        if form.operation not in _NAMED_BY_RESPONSE:
-            return form.key_of(values)
-        location = find_field(self.exchange.opening, "Location: ")
-        found = _USUAL_LOCATION.match(location, location.find("("))
-        if found is not None:
-            return f"{form.key}/{found[1]}/{found[2]}"
+        form, opening = self.form, self.exchange.opening
+        if not form.is_named_by_response:
+            return form.key_of(self.exchange.values)
+        keys = keys_of_location(opening)
+        if keys is not None:
+            return f"{form.key}/{keys[0]}/{keys[1]}"
+        location = find_field(opening, "Location: ")
         return _key(form.service, form.operation, form.address, form.account, form.query, location)
 
 
@@ -320,16 +310,23 @@ class RequestReader:
         self._forms: LruCache[int, tuple[Template, RequestForm]] = LruCache(FORMS_MAX)
         """By the identity of their templates, which live as long."""
 
-    def read(self, kept: KeptExchange) -> Sequence[AnalyticsRequest]:
-        """Return the requests of an exchange that analytics knows: one, or the parts of a batch of blobs."""
-        found = kept.exchange
-        record = found.template.record if isinstance(found, RepeatedExchange) else found.record
-        properties = self._wanted.get((record.service, record.account))
-        if properties is None:  # It does not ask for it any more.
-            return ()
-        if isinstance(found, RepeatedExchange):
-            return (RepeatedRequest(found, kept.ended, properties, self._form(found.template, found.values)),)
-        return tuple(self._parts(found, kept.ended, properties))
+    def read(self, kept: Iterable[KeptExchange]) -> list[AnalyticsRequest]:
+        """Return the requests of exchanges that analytics knows. A batch of blobs has one for each part."""
+        requests: list[AnalyticsRequest] = []
+        template = form = properties = None
+        for ended, _, found in kept:
+            if isinstance(found, RepeatedExchange):
+                if found.template is not template:  # Mostly, one template answers many requests in turn.
+                    template = found.template
+                    properties = self._wanted.get((template.record.service, template.record.account))
+                    form = self._form(template, found.values)
+                if properties is not None and form is not None:
+                    requests.append(RepeatedRequest(found, ended, properties, form))
+                continue
+            wanted = self._wanted.get((found.record.service, found.record.account))
+            if wanted is not None:  # It may not ask for it any more.
+                requests += self._parts(found, ended, wanted)
+        return requests
 
     def _parts(self, found: RecordedExchange, ended: int, properties: ServiceProperties) -> Iterator[LoggedRequest]:
         record = found.record
@@ -440,6 +437,7 @@ class RequestReader:
             operation=operation,
             operation_class=class_of(operation, record.rows_returned),
             is_by_rows=record.service == "queue",
+            is_named_by_response=operation in _NAMED_BY_RESPONSE,
             authentication=_authentication(sent, whole.query),
             address=address,
             version=record.version,
@@ -500,6 +498,12 @@ def find_field(opening: str, line: str) -> str:
     """
     at = opening.find(line)
     return "" if at < 0 else opening[at + len(line) : opening.index("\r\n", at)]
+
+
+def keys_of_location(opening: str) -> tuple[str, str] | None:
+    """Return the keys of the entity in the Location of an opening; None if it has none, or they need decoding."""
+    found = _KEYS_OF_LOCATION.match(opening, opening.find("(PartitionKey='"))
+    return None if found is None else (found[1], found[2])
 
 
 def _fields_in(opening: str) -> dict[str, str]:
