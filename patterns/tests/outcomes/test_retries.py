@@ -3,24 +3,31 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import TypeVar
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
-from azure.data.tables import TableClient
+from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
+from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
+from lazulite_patterns.aio.shapes.periods import Periods as AsyncPeriods
+from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.effects.calls import WithTimeout
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Page, Read, Write
+from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
+from lazulite_patterns.shapes.periods import Periods
+from lazulite_patterns.table.table import Table
 from lazulite_patterns_simulation import Simulation
 
 T = TypeVar("T")
@@ -128,5 +135,26 @@ def test_the_sdk_does_not_wait_longer_than_the_deadline(silent_server: str) -> N
             for effect in (Read("t", KEY), Page("t")):
                 with pytest.raises(Unavailable):
                     await driver.run(read(effect, await driver.run(begin(policy))))
+
+    asyncio.run(asynchronous())
+
+
+def test_tables_are_not_created_listed_or_dropped_for_longer_than_the_deadline(silent_server: str) -> None:
+    credential, policy = AzureNamedKeyCredential("devstoreaccount1", "a2V5"), Policy(deadline_seconds=0.2)
+    day = timedelta(days=1)
+    with TableServiceClient(silent_server, credential=credential) as client:
+        periods = Periods(client, "Hang", Bag, keep=day, policy=policy)
+        for call in (periods.names, periods.prepare, periods.expire):
+            with pytest.raises(Unavailable):
+                call()
+        with pytest.raises(Unavailable):
+            Table.open(client.get_table_client("Hang"), Bag, policy=policy)
+
+    async def asynchronous() -> None:
+        async with AsyncTableServiceClient(silent_server, credential=credential) as client:
+            with pytest.raises(Unavailable):
+                await AsyncPeriods(client, "Hang", Bag, keep=day, policy=policy).prepare()
+            with pytest.raises(Unavailable):
+                await AsyncTable.open(client.get_table_client("Hang"), Bag, policy=policy)
 
     asyncio.run(asynchronous())

@@ -74,7 +74,7 @@ class Driver:
             return await self._runtime(effect)
         self.runtime.failpoints.before(effect)
         if isinstance(effect, Call):
-            answer = effect.function(*effect.arguments)
+            answer = effect.function(*effect.arguments, **(options if effect.requests else {}))
             answer = await answer if isawaitable(answer) else answer
         elif isinstance(effect, BlobEffect):
             answer = await self._blob(effect, options)

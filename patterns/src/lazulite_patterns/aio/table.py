@@ -250,13 +250,13 @@ class Table(Queryable[E]):
         await self._driver.run(transaction.commit())
 
 
-def _creating(method: Callable[..., Any]) -> Callable[[], object]:
+def _creating(method: Callable[..., Any]) -> Callable[..., object]:
     """Return what creates something by the SDK, with the errors of this library."""
 
-    async def creating() -> None:
+    async def creating(**options: object) -> None:
         with sdk.translated():
             try:
-                await method(**sdk.NO_RETRIES)
+                await method(**sdk.NO_RETRIES, **options)
             except ResourceExistsError as error:
                 if not is_there(error):
                     raise

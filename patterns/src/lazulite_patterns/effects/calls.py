@@ -18,6 +18,8 @@ class Call(Effect[object]):
 
     function: Callable[..., object]
     arguments: tuple[object, ...] = ()
+    requests: bool = False
+    """Whether the function sends a request: it takes the options of the SDK that bound the time of one."""
 
 
 @dataclass(frozen=True)

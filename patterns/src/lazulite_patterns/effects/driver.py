@@ -64,7 +64,7 @@ class Driver:
             return self._runtime(effect)
         self.runtime.failpoints.before(effect)
         if isinstance(effect, Call):
-            answer = _called(effect)
+            answer = _called(effect, options)
         elif isinstance(effect, BlobEffect):
             answer = self._blob(effect, options)
         else:
@@ -162,13 +162,13 @@ class Driver:
         return [each.result() for each in running]
 
 
-def _called(effect: Call) -> object:
-    """Call a function of the program.
+def _called(effect: Call, options: sdk.Options) -> object:
+    """Call a function of the program. One that sends a request gets the options.
 
     Raises:
         TypeError: the function is asynchronous, so that nothing would wait for it.
     """
-    answer = effect.function(*effect.arguments)
+    answer = effect.function(*effect.arguments, **(options if effect.requests else {}))
     if iscoroutine(answer):
         answer.close()
         raise TypeError(f"{effect.function} is asynchronous: a driver of lazulite_patterns.aio awaits it")

@@ -28,20 +28,20 @@ class _Service:
     def __init__(self, client: TableServiceClient, runtime: Runtime) -> None:
         self._client, self._runtime = client, runtime
 
-    def _once(self) -> dict[str, Any]:
-        return {**sdk.NO_RETRIES, "raw_response_hook": sdk.Hook(self._runtime.hear)}
+    def _once(self, options: sdk.Options) -> dict[str, Any]:
+        return {**sdk.NO_RETRIES, **options, "raw_response_hook": sdk.Hook(self._runtime.hear)}
 
-    def listed(self, condition: str) -> list[str]:
+    def listed(self, condition: str, **options: object) -> list[str]:
         with sdk.translated():
-            return [each.name for each in self._client.query_tables(condition, **self._once())]
+            return [each.name for each in self._client.query_tables(condition, **self._once(options))]
 
-    def create(self, name: str) -> None:
+    def create(self, name: str, **options: object) -> None:
         with sdk.translated():
-            self._client.create_table(name, **self._once())
+            self._client.create_table(name, **self._once(options))
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, **options: object) -> None:
         with sdk.translated():
-            self._client.delete_table(name, **self._once())
+            self._client.delete_table(name, **self._once(options))
 
 
 class Periods(Generic[E]):

@@ -19,11 +19,11 @@ def is_there(error: ResourceExistsError) -> bool:
     return str(getattr(code, "value", code)).endswith("AlreadyExists")
 
 
-def create(function: Callable[[], object], policy: Policy, table: str | None = None) -> Protocol[None]:
+def create(function: Callable[..., object], policy: Policy, table: str | None = None) -> Protocol[None]:
     """Create what is absent. A signature that may not create is fine if the table is there.
 
     Args:
-        function: creates it, and does nothing if it is there.
+        function: creates it, and does nothing if it is there. It takes options of the SDK.
         policy: of the requests.
         table: the name of a table, which a signature that may not create is able to look for; None for others.
 
@@ -32,7 +32,7 @@ def create(function: Callable[[], object], policy: Policy, table: str | None = N
     """
     attempts = yield from begin(policy)
     try:
-        yield from read(Call(function, ()), attempts)
+        yield from read(Call(function, requests=True), attempts)
     except Rejected as rejected:
         if rejected.status != _FORBIDDEN:
             raise

@@ -251,13 +251,13 @@ class Table(Queryable[E]):
         self._driver.run(transaction.commit())
 
 
-def _creating(method: Callable[..., Any]) -> Callable[[], object]:
+def _creating(method: Callable[..., Any]) -> Callable[..., object]:
     """Return what creates something by the SDK, with the errors of this library."""
 
-    def creating() -> None:
+    def creating(**options: object) -> None:
         with sdk.translated():
             try:
-                method(**sdk.NO_RETRIES)
+                method(**sdk.NO_RETRIES, **options)
             except ResourceExistsError as error:
                 if not is_there(error):
                     raise

@@ -27,20 +27,20 @@ class _Service:
     def __init__(self, client: TableServiceClient, runtime: Runtime) -> None:
         self._client, self._runtime = client, runtime
 
-    def _once(self) -> dict[str, Any]:
-        return {**sdk.NO_RETRIES, "raw_response_hook": sdk.Hook(self._runtime.hear)}
+    def _once(self, options: sdk.Options) -> dict[str, Any]:
+        return {**sdk.NO_RETRIES, **options, "raw_response_hook": sdk.Hook(self._runtime.hear)}
 
-    async def listed(self, condition: str) -> list[str]:
+    async def listed(self, condition: str, **options: object) -> list[str]:
         with sdk.translated():
-            return [each.name async for each in self._client.query_tables(condition, **self._once())]
+            return [each.name async for each in self._client.query_tables(condition, **self._once(options))]
 
-    async def create(self, name: str) -> None:
+    async def create(self, name: str, **options: object) -> None:
         with sdk.translated():
-            await self._client.create_table(name, **self._once())
+            await self._client.create_table(name, **self._once(options))
 
-    async def drop(self, name: str) -> None:
+    async def drop(self, name: str, **options: object) -> None:
         with sdk.translated():
-            await self._client.delete_table(name, **self._once())
+            await self._client.delete_table(name, **self._once(options))
 
 
 class Periods(Generic[E]):

@@ -123,15 +123,18 @@ def _text(start: datetime, kind: _Format) -> str:
 
 
 class Service(typing.Protocol):
-    """What is done to tables, each by one request; the asynchronous ones return what is awaited."""
+    """What is done to tables, each by one request; the asynchronous ones return what is awaited.
 
-    def listed(self, condition: str) -> object:
+    `options` are those of the SDK that bound the time of a request.
+    """
+
+    def listed(self, condition: str, **options: object) -> object:
         """Return the names of tables."""
 
-    def create(self, name: str) -> object:
+    def create(self, name: str, **options: object) -> object:
         """Create a table."""
 
-    def drop(self, name: str) -> object:
+    def drop(self, name: str, **options: object) -> object:
         """Drop a table."""
 
 
@@ -179,7 +182,7 @@ class PeriodsProtocol:
     def existing(self) -> Protocol[list[Period]]:
         """Return the periods that have a table, oldest first."""
         attempts = yield from begin(self.policy)
-        found = yield from read(Call(self.service.listed, (self.names.filter,)), attempts)
+        found = yield from read(Call(self.service.listed, (self.names.filter,), requests=True), attempts)
         assert isinstance(found, Iterable), "it returns names"
         periods = [period for each in found if (period := self.names.of(str(each))) is not None]
         return sorted(periods, key=lambda each: each.start)
@@ -204,5 +207,5 @@ class PeriodsProtocol:
             now = yield from grace.now()
         return now
 
-    def _done(self, function: Callable[[str], object], name: str) -> Protocol[None]:
-        yield from read(Call(function, (name,)), (yield from begin(self.policy)))
+    def _done(self, function: Callable[..., object], name: str) -> Protocol[None]:
+        yield from read(Call(function, (name,), requests=True), (yield from begin(self.policy)))
