@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 from lazulite.analytics.exchange_buffer import ExchangeBuffer
 from lazulite.app.channel import status_of
 from lazulite.app.commands import STATUS
-from lazulite.app.faults import reject_rules
+from lazulite.app.faults import open_faults
 from lazulite.app.inspector import open_recorder
 from lazulite.app.servers import REQUEST_IDS, front, leave_all
 from lazulite.app.services import meter_of, open_logs, open_services
@@ -49,7 +49,6 @@ from lazulite.settings.tracing import trace_exporters_from
 _OF_THE_HOST = ("cert", "key", "metrics_port")
 """Settings of ports, which the ASGI server has. In place of a port for metrics, `create_app` takes a path."""
 
-_NO_RULES = "an ASGI application leaves connections and bodies to its host; use lazulite serve"
 _ALL = ""
 """In place of a service's name: all services, distinguished by the hosts of requests."""
 
@@ -114,8 +113,6 @@ def create_app(
         unusable.append("workers")
     if unusable:
         raise ConfigError(f"an ASGI application does not support {', '.join(unusable)}; configure the ASGI server")
-    if settings.faults is not None:
-        raise ConfigError(f"faults: {_NO_RULES}")
     if location is not None:
         settings = replace(settings, location=Path(location))
     return Application(settings, metrics_path)
@@ -270,12 +267,14 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
         async with (
             open_store(settings, None if metrics is None else metrics.flushed) as store,
             open_recorder(settings, store, logs, system_clock) as recorder,
+            open_faults(settings, store, for_test=False, breaks_connections=False) as faults,
             open_services(
                 settings,
                 store,
                 scheduler,
                 begin_large=begin_large,
                 buffer=buffer,
+                faults=faults,
                 meter=meter_of(settings),
                 recorder=recorder,
             ) as services,
@@ -289,7 +288,6 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
 
             applications = {name: application([name]) for name in settings.services}
             applications[_ALL] = application(settings.services)
-            reject_rules(store.channel, _NO_RULES)
             store.channel.register(STATUS, status_of("server", lambda: _readings(applications.values(), store, buffer)))
             serve: Mapping[str, Serve] = applications
             if metrics is not None and metrics_path is not None:

@@ -36,13 +36,16 @@ _CONNECTIONS = 2
 
 
 @asynccontextmanager
-async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> AsyncIterator[FaultRules | RemoteFaults]:
+async def open_faults(
+    settings: Settings, store: Store, *, for_test: bool, breaks_connections: bool = True
+) -> AsyncIterator[FaultRules | RemoteFaults]:
     """Yield the faults of a process that serves, and have commands change them if they are its own.
 
     Args:
         settings: of the process.
         store: of the process.
         for_test: whether a test may add every rule at any time.
+        breaks_connections: whether the connections are this process's.
 
     Raises:
         ConfigError: see `RuleCommands.opened`.
@@ -50,7 +53,7 @@ async def open_faults(settings: Settings, store: Store, *, for_test: bool) -> As
     if store.faults is not None:
         yield RemoteFaults(store.faults)
         return
-    rules = FaultRules(may_change_clock=for_test or settings.faults is not None)
+    rules = FaultRules(may_change_clock=for_test or settings.faults is not None, breaks_connections=breaks_connections)
     async with RuleCommands(rules, partial(hold_rows, settings, store.engine)).opened(settings, store.channel):
         yield rules
 
@@ -73,18 +76,6 @@ async def hold_rows(settings: Settings, engine: Engine) -> HeldSnapshot:
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(own, lambda _: None))
         return await HeldSnapshot.of(database, stack.pop_all())
-
-
-def reject_rules(channel: Channel, why: str) -> None:
-    """Have a channel answer the commands of rules that this server has none, and why."""
-
-    async def reject() -> Json:
-        raise ControlError("no-rules", f"this server has no rules of faults: {why}")
-
-    channel.register(LIST_FAULTS, lambda _: single(reject()))
-    channel.register(ADD_FAULTS, lambda _: single(reject()))
-    channel.register(REMOVE_FAULT, lambda _: single(reject()))
-    channel.register(CLEAR_FAULTS, lambda _: single(reject()))
 
 
 def clock_of(faults: FaultSource, service: str, right: Clock) -> Clock:

@@ -17,7 +17,7 @@ from lazulite.control.command import Json
 from lazulite.engine.contract import Snapshot
 from lazulite.faults.rule import Rule, Subject, hashed, resource_of
 from lazulite.protocol.clock import TICKS_PER_SECOND, Clock
-from lazulite.protocol.fault import Effect, Fault
+from lazulite.protocol.fault import DELIVERY, Effect, Fault
 
 RULES_MAX = 100
 COUNTS_MAX = 65_536
@@ -89,6 +89,7 @@ class FaultRules:
         monotonic: seconds that never step back, for windows of time.
         counts_max: the resources that are counted at a time.
         may_change_clock: whether services ask `clock` for their time, which costs each request a moment.
+        breaks_connections: whether rules may be for the connections of clients: an ASGI server has its own.
 
     Attributes:
         active: whether there are rules.
@@ -102,9 +103,11 @@ class FaultRules:
         counts_max: int = COUNTS_MAX,
         *,
         may_change_clock: bool = True,
+        breaks_connections: bool = True,
     ) -> None:
         self._monotonic = monotonic
         self.may_change_clock = may_change_clock
+        self._breaks_connections = breaks_connections
         self._generation_max = max(1, counts_max // 2)
         self._rules: dict[str, _CountedRule] = {}
         self._young: dict[int, int] = {}
@@ -230,6 +233,10 @@ class FaultRules:
         if rule.effect is Effect.CLOCK and not self.may_change_clock:
             raise RulesError(
                 f"rule {rule.name}: {rule.effect} needs a server without workers that was started with --faults"
+            )
+        if rule.effect in DELIVERY and not self._breaks_connections:
+            raise RulesError(
+                f"rule {rule.name}: {rule.effect} needs lazulite serve: under ASGI, connections are the host's"
             )
         if rule.effect is Effect.STALE and before is None:
             raise RulesError(f"rule {rule.name}: {rule.effect} needs the rows of a store")
