@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import JOURNEY
 from tests.ui.browser.browsers import AXE, NARROW, WIDE, Scheme, overflows, window
-from tests.ui.browser.data import Explored, pages
+from tests.ui.browser.data import ACCOUNT, Explored, pages
 
 pytestmark = pytest.mark.journey
 assert JOURNEY == "journey"
@@ -89,3 +89,23 @@ def test_another_site_cannot_show_a_page_in_a_frame(browser: Browser, explored: 
         page.set_content(f'<iframe src="{page.url}"></iframe>')
         page.wait_for_timeout(200)
         assert all("Overview" not in frame.content() for frame in page.frames if frame is not page.main_frame)
+
+
+def test_a_file_is_looked_at_and_then_imported(browser: Browser, explored: Explored, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("PartitionKey,RowKey,Age,Name\np,1,30,<script>alert(1)</script>\np,2\n", encoding="ascii")
+    with window(browser) as page:
+        go(page, explored, f"/{ACCOUNT}/tables/People/import")
+        button = page.get_by_role("button", name="Import")
+        expect(button).to_be_disabled()
+        page.get_by_label("File").set_input_files(file)
+        expect(page.get_by_text("1 of them would be reported")).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Age Int32")).to_be_visible()
+        page.get_by_label("Blank RowKeys").select_option("number")
+        expect(page.get_by_text("get their number in the file.")).to_be_visible()
+        button.click()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download People.errors.jsonl").click()
+        assert "the row has 2 cells" in Path(download.value.path()).read_text(encoding="utf-8")
+        page.get_by_role("link", name="Open the result").click()
+        expect(page.get_by_role("cell", name="<script>alert(1)</script>")).to_be_visible()
