@@ -162,8 +162,8 @@ def _unsteady(steps: Sequence[Step], _: Plan, __: Targets) -> Verdict | None:
     if step.is_steady:
         return None
     sentence = (
-        f"the limit is the time to warm up: after {step.warm_seconds:,g} s, the rate or the median latency at "
-        f"{step.load.name} still changed by more than {STEADY_SHARE:.0%}; use more --warm-seconds, or more --seconds, "
+        f"the limit is the time to warm up: in {step.warm_seconds:,g} s, the rate and the median latency at "
+        f"{step.load.name} did not settle within {STEADY_SHARE:.0%}; use more --warm-seconds, or more --seconds, "
         "as windows then are longer"
     )
     return Verdict(Outcome.NONE, Limit.WARM_UP, sentence)
