@@ -1,10 +1,9 @@
 """Inserts of one absent entity, which no ETag guards, keep its entries in every interleaving; each rule is needed."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import count
 
 import pytest
 
@@ -25,12 +24,14 @@ from lazulite_patterns.indexes.entries import (
     pointing_to,
     targets,
 )
-from lazulite_patterns.indexes.lists import Change, Item
+from lazulite_patterns.indexes.lists import Change
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.outcomes.writes import Identity
 from lazulite_patterns_simulation import Faults, InvariantError, Simulation, World, explore
+
+from .numbering import Numbering, of_process
 
 ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
 POLICY = Policy(marks=2)
@@ -53,29 +54,10 @@ def entries_of(kind: str) -> EntriesOf:
     return entries
 
 
-class Stamping(PointerIndex):
-    """Numbers the versions of its items: fewer states are different than with ids and seconds."""
-
-    process = 0
-    numbers: Iterator[int]
-
-    def __init__(self, table: str, entries: EntriesOf, policy: Policy) -> None:
-        super().__init__(table, entries, policy)
-        object.__setattr__(self, "numbers", count(1))
-
-    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
-        if not entry.listed:
-            yield from super()._put(entry, key, intent)
-            return
-        found = yield from lists.rows(entry, self.policy)
-        item = Item(*key, f"{self.process}.{next(self.numbers)}", lists.written(intent))
-        yield from lists.apply(entry, Change(put=(item,)), self.policy, found)
-
-
 def setting(
-    kind: str, number: int, mail: str | None, key: EntityKey = ANN, attempts: int = 2, by: type[PointerIndex] = Stamping
+    kind: str, number: int, mail: str | None, key: EntityKey = ANN, attempts: int = 2, by: type[Numbering] = Numbering
 ) -> Process:
-    numbered = type(by.__name__, (by,), {"process": number})
+    numbered = of_process(by, number)
     properties = None if mail is None else {"Mail": mail[:1], "Age": len(mail)}
     return lambda: numbered("t", entries_of(kind), POLICY).change(key, lambda _: properties, attempts)
 
@@ -138,7 +120,7 @@ def test_an_entity_that_is_inserted_by_two_has_its_entry_at_every_instant(kind: 
         assert explore(World(), processes, found(kind), faults=faults).complete
 
 
-class Silent(Stamping):
+class Silent(Numbering):
     """Puts no intents."""
 
     def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, InsertState]]:
@@ -146,7 +128,7 @@ class Silent(Stamping):
         return {key: life._replace(intent=NO_INTENT) for key, life in lives.items()}
 
 
-class Hasty(Stamping):
+class Hasty(Numbering):
     """Removes what it leaves behind whatever intents it has."""
 
     def _pending(self, pointer: Stored, birth: str) -> Protocol[frozenset[str]]:
@@ -162,7 +144,7 @@ class Hasty(Stamping):
             yield from super()._settled(marked, properties)
 
 
-class Alike(Stamping):
+class Alike(Numbering):
     """Puts the same intent before each of its inserts."""
 
     def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, InsertState]]:
@@ -170,16 +152,16 @@ class Alike(Stamping):
         return (yield from super()._lives(changes, sure))
 
 
-class Overwriting(Stamping):
+class Overwriting(Numbering):
     """Drops the intents of others."""
 
-    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[str | None]:
         if entry.listed:
             yield from lists.apply(entry, Change(take=((key, None),)), self.policy)
-            yield from super()._put(entry, key, intent)
-            return
+            return (yield from super()._put(entry, key, intent))
         put = Operation(Kind.PUT, entry.key, {**pointing_to(key), **intent})
         yield from perform(Write(entry.table, put))
+        return None
 
     def _marks(
         self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, InsertState] = NO_LIVES
@@ -189,7 +171,7 @@ class Overwriting(Stamping):
         return (yield from super()._marks(entries, lives))
 
 
-class Settling(Stamping):
+class Settling(Numbering):
     """Fills copies after a commit that may be that of an earlier request."""
 
     def _marks(
@@ -206,7 +188,7 @@ class Settling(Stamping):
 
 @pytest.mark.parametrize("kind", ["pointer", "unique", "copy", "list"])
 @pytest.mark.parametrize("mutation", [Silent, Hasty, Alike, Overwriting, Settling])
-def test_each_rule_of_inserts_is_needed(mutation: type[PointerIndex], kind: str) -> None:
+def test_each_rule_of_inserts_is_needed(mutation: type[Numbering], kind: str) -> None:
     if mutation is Overwriting and kind == "unique":
         pytest.skip("a unique entry is never put unconditionally")
     if mutation is Settling and kind != "copy":

@@ -15,6 +15,8 @@ from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy
 from lazulite_patterns_simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
+from .numbering import Numbering, of_process
+
 ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
 UNMARKED = Policy(marks=0)
 
@@ -36,20 +38,7 @@ def entries_in(container: str) -> Callable[[Properties], frozenset[Entry]]:
     return entries
 
 
-class Stamping(PointerIndex):
-    """Takes versions of the process's own: ids of the explorer are numbered in each process."""
-
-    process = 0
-
-    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
-        found = yield from lists.find(entry, self.policy)
-        before = "" if found is None else found.etag
-        yield from lists.apply(
-            entry, Change(put=(Item(*key, f"{self.process}<{before}>", lists.written(intent)),)), self.policy
-        )
-
-
-class Careless(Stamping):
+class Careless(Numbering):
     """Takes an entity out of a list whatever its version is."""
 
     def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
@@ -59,25 +48,26 @@ class Careless(Stamping):
                 yield from lists.apply(place, Change(take=((key, None),)), self.policy)
 
 
-class Sparing(Stamping):
+class Sparing(Numbering):
     """Does not put an entity that is in the list."""
 
-    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[str | None]:
         if (yield from lists.find(entry, self.policy)) is None:
             yield from super()._put(entry, key, intent)
+        return None
 
 
 def setting(
-    kind: type[Stamping], process: int, key: EntityKey, name: str | None, container: str, attempts: int = 2
+    kind: type[Numbering], process: int, key: EntityKey, name: str | None, container: str, attempts: int = 2
 ) -> Callable[[], Protocol[object]]:
-    numbered = type(kind.__name__, (kind,), {"process": process})
-    index: PointerIndex = numbered("t", entries_in(container), UNMARKED)
-    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, attempts)
+    numbered = of_process(kind, process)
+    properties = None if name is None else {"Name": name}
+    return lambda: numbered("t", entries_in(container), UNMARKED).change(key, lambda _: properties, attempts)
 
 
 def start(container: str) -> World:
     simulation = Simulation()
-    simulation.run(setting(Stamping, 0, ANN, "a", container)())
+    simulation.run(setting(Numbering, 0, ANN, "a", container)())
     return simulation.world
 
 
@@ -102,7 +92,7 @@ WRITERS: list[list[tuple[EntityKey, str | None]]] = [
 @PLACES
 @pytest.mark.parametrize("writers", WRITERS)
 def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey, str | None]], container: str) -> None:
-    processes = [setting(Stamping, number, *each, container) for number, each in enumerate(writers, 1)]
+    processes = [setting(Numbering, number, *each, container) for number, each in enumerate(writers, 1)]
     assert explore(start(container), processes, listed_in(container)).states_count > 10
 
 
@@ -110,14 +100,14 @@ def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey
 @PLACES
 def test_four_writers(container: str) -> None:
     names = ["b", "a", "b", None]
-    writers = [setting(Stamping, number, ANN, name, container, 1) for number, name in enumerate(names, 1)]
+    writers = [setting(Numbering, number, ANN, name, container, 1) for number, name in enumerate(names, 1)]
     explored = explore(start(container), writers, listed_in(container), faults=Faults(), states_max=3_000_000)
     assert explored.states_count > 100_000
 
 
 @PLACES
 @pytest.mark.parametrize("mutation", [Careless, Sparing])
-def test_each_rule_of_lists_is_needed(mutation: type[Stamping], container: str) -> None:
+def test_each_rule_of_lists_is_needed(mutation: type[Numbering], container: str) -> None:
     writers = [(ANN, "b"), (ANN, "a"), (ANN, "b")]
     processes = [setting(mutation, number, *each, container) for number, each in enumerate(writers, 1)]
     with pytest.raises(InvariantError):

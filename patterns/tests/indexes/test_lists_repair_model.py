@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,32 +12,21 @@ from lazulite_patterns import Listing
 from lazulite_patterns.auditing.finding import Finding
 from lazulite_patterns.auditing.walk import Walk
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import EntityKey, Properties, Read, Stored
+from lazulite_patterns.effects.tables import EntityKey, Read, Stored
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.check import IndexCheck
-from lazulite_patterns.indexes.entries import NO_INTENT, Entry
+from lazulite_patterns.indexes.entries import Entry
 from lazulite_patterns.indexes.list_blobs import BlobLists
 from lazulite_patterns.indexes.lists import Change, Item
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns_simulation import InvariantError, Simulation, World, explore
 
-from .test_lists_model import ANN, BOB, PLACES, UNMARKED, entries_in, entry, listed_in
+from .numbering import Numbering
+from .test_lists_model import ANN, BOB, PLACES, UNMARKED, entries_in, entry, listed_in, setting
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD = "1.old"
 """A version that was put long ago."""
-
-
-class New(PointerIndex):
-    """Takes versions of now: a writer that runs is younger than the grace."""
-
-    process = 0
-
-    def _put(self, place: Any, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
-        before = yield from lists.find(place, self.policy)
-        version = f"{int(NOW.timestamp())}.{self.process}<{'' if before is None else before.etag}>"
-        yield from lists.apply(place, Change(put=(Item(*key, version, lists.written(intent)),)), self.policy)
 
 
 class Careless(IndexCheck):
@@ -51,12 +40,6 @@ class Careless(IndexCheck):
             return True
 
         return [replace(each, repair=repair) if each.key == row.key else each for each in found]
-
-
-def writer(process: int, key: EntityKey, name: str | None, container: str) -> Callable[[], Protocol[object]]:
-    kind = type("Numbered", (New,), {"process": process})
-    index: PointerIndex = kind("t", entries_in(container), UNMARKED)
-    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, 2)
 
 
 def auditor(kind: type[IndexCheck], grace: float, container: str) -> Callable[[], Protocol[object]]:
@@ -85,7 +68,7 @@ def auditor(kind: type[IndexCheck], grace: float, container: str) -> Callable[[]
 def start(container: str) -> World:
     """Return a world in which Ann is in the list of her name, and was left behind in another one."""
     simulation = Simulation()
-    simulation.run(writer(0, ANN, "a", container)())
+    simulation.run(setting(Numbering, 0, ANN, "a", container)())
     simulation.run(lists.apply(entry("b", ANN, container), Change(put=(Item(*ANN, OLD),)), UNMARKED))
     return simulation.world
 
@@ -100,7 +83,7 @@ SCENARIOS: list[list[tuple[EntityKey, str | None]]] = [
 @PLACES
 @pytest.mark.parametrize("writers", SCENARIOS)
 def test_a_repair_takes_no_entity_from_its_list(writers: list[tuple[EntityKey, str | None]], container: str) -> None:
-    processes = [writer(number, *each, container) for number, each in enumerate(writers, 1)]
+    processes = [setting(Numbering, number, *each, container) for number, each in enumerate(writers, 1)]
     processes.append(auditor(IndexCheck, 600, container))
     assert explore(start(container), processes, listed_in(container)).states_count > 10
 
@@ -108,7 +91,7 @@ def test_a_repair_takes_no_entity_from_its_list(writers: list[tuple[EntityKey, s
 @PLACES
 @pytest.mark.parametrize(("kind", "grace"), [(IndexCheck, -1), (Careless, 600)])
 def test_each_rule_of_a_repair_is_needed(kind: type[IndexCheck], grace: float, container: str) -> None:
-    processes = [writer(1, ANN, "b", container), auditor(kind, grace, container)]
+    processes = [setting(Numbering, 1, ANN, "b", container), auditor(kind, grace, container)]
     with pytest.raises(InvariantError):
         explore(start(container), processes, listed_in(container))
 
