@@ -6,9 +6,9 @@ its entries in indexes go with it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from itertools import groupby
+from itertools import groupby, islice
 
 from lazulite.engine.commit import Commit, Decision, Values
 from lazulite.engine.contract import Clock, Engine, Key, KeyRange, SpaceDroppedError
@@ -20,6 +20,8 @@ SWEEP_SECONDS = 300
 """The pause between two sweeps."""
 _ROWS_OF_A_STEP = 1000
 _ROWS_OF_A_COMMIT = 100
+_COMMITS_AT_ONCE = 32
+"""Commits that share the flushes of the store: a table may have one row in each partition."""
 _REST = 9
 """How long a sweep rests, as a multiple of the time of a step."""
 
@@ -68,14 +70,13 @@ class ExpirySweep:
         while start is not None:
             started = self._monotonic()
             keys, start = await self._expired(table.space, expiry, start)
-            for partition, of_partition in groupby(keys, lambda key: key[0]):
-                rows = [row for _, row in of_partition]
-                for at in range(0, len(rows), _ROWS_OF_A_COMMIT):
-                    # As it is now: a commit must keep the indexes that the table has.
-                    current = await self._catalog.read(account, table.name)
-                    if current is None or current.space != table.space or current.indexes.expiry != expiry:
-                        return removed
-                    removed += await self._remove(current, partition, rows[at : at + _ROWS_OF_A_COMMIT])
+            commits = _of_commits(keys)
+            while some := list(islice(commits, _COMMITS_AT_ONCE)):
+                # As it is now: a commit must keep the indexes that the table has.
+                current = await self._catalog.read(account, table.name)
+                if current is None or current.space != table.space or current.indexes.expiry != expiry:
+                    return removed
+                removed += sum(await asyncio.gather(*(self._remove(current, *each) for each in some)))
             await self._sleep((self._monotonic() - started) * _REST)
         return removed
 
@@ -107,3 +108,11 @@ class ExpirySweep:
             return Decision(changes, len(over), [*maintenance_of(table.indexes).changes(partition, over, changes)])
 
         return await self._engine.commit(table.space, partition, Commit(rows, decide, fence=table.indexes.version))
+
+
+def _of_commits(keys: Sequence[Key]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the partition and the rows of each commit."""
+    for partition, of_partition in groupby(keys, lambda key: key[0]):
+        rows = [row for _, row in of_partition]
+        for at in range(0, len(rows), _ROWS_OF_A_COMMIT):
+            yield partition, rows[at : at + _ROWS_OF_A_COMMIT]
