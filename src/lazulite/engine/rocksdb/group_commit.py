@@ -222,10 +222,9 @@ class CommitGroup:
         undo, changes = self.undo, self.changes
         size_bytes = self.size_bytes
         for key, before, after in changed:
-            if key not in undo:
-                undo[key] = before
+            undo.setdefault(key, before)
             changes[key] = after
-            size_bytes += len(key) if after is None else len(key) + len(after)
+            size_bytes += len(key) + (0 if after is None else len(after))
         self.size_bytes = size_bytes
 
     def touches(self, keys: Iterable[bytes], space: int) -> bool:
