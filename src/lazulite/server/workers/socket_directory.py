@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PREFIX = "lazulite-peers-"
+PREFIX = "lz-peers-"
+"""Short: the path of a socket has at most 107 bytes on Linux, and 103 on macOS."""
 
 
 @contextmanager
