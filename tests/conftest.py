@@ -81,7 +81,7 @@ UNMEASURED = {
 """Why -> the directories and files whose processes run without coverage, which takes 70 % more processor time."""
 SEARCHES = (
     *("engine/test_model.py", "engine/rocksdb/test_linearizability.py", "queue/test_model.py"),
-    *("queue/test_schedules.py", "table/test_service_model.py"),
+    *("queue/test_schedules.py", "table/test_service_model.py", "traffic/test_memory.py"),
 )
 """The files whose tests run without coverage themselves. They would take three times as long, and repeat lines."""
 NO_COVER = "no_cover"
