@@ -67,9 +67,10 @@ LEFT_OUT_OF = {
 
 UNMEASURED = {
     "campaigns, which kill their processes": ("torture", "fuzz"),
-    "workers and databases, which other tests of `lazulite serve` measure": (
-        "cli/test_serve_database.py",
-        "cli/test_serve_workers.py",
+    "starts of `lazulite`, which other tests of it measure": (
+        *("app/test_stores.py", "cli/test_argv_secrets.py", "cli/test_heat.py", "cli/test_old_store.py"),
+        *("cli/test_serve_clock.py", "cli/test_serve_database.py", "cli/test_serve_workers.py"),
+        "postgres/test_suites.py",
     ),
     "programs of others": ("sdk", "test_docs.py", "test_examples.py", "test_telemetry_docs.py"),
     "benchmarks": (
@@ -81,11 +82,11 @@ UNMEASURED = {
 """Why -> the directories and files whose processes run without coverage, which takes 70 % more processor time."""
 SEARCHES = (
     *("engine/test_model.py", "engine/rocksdb/test_linearizability.py", "queue/test_model.py"),
-    *("queue/test_schedules.py", "table/test_service_model.py", "traffic/test_memory.py"),
+    *("queue/test_schedules.py", "table/test_service_model.py", "test_benchmarks_study.py", "traffic/test_memory.py"),
 )
 """The files whose tests run without coverage themselves. They would take three times as long, and repeat lines."""
 NO_COVER = "no_cover"
-"""The marker by which pytest-cov leaves a test unmeasured."""
+"""The marker by which pytest-cov leaves a test unmeasured: one of these, or a long one whose lines others run."""
 _PROCESS_COVERAGE = "COVERAGE_PROCESS_CONFIG"
 """The variable by which processes measure coverage, too; `tool.coverage.run.patch` sets it."""
 

@@ -23,8 +23,8 @@ settings.register_profile("patterns", deadline=None, suppress_health_check=[Heal
 settings.load_profile("patterns")  # No property test fails because the machine is busy.
 
 VARIABLE = "PATTERNS_CONNECTION_STRING"
-MODELS = "_model.py"
-"""What the name of a file ends with that searches all states of a model."""
+SEARCHES = ("_model.py", "bulk/test_faults.py")
+"""How the paths of files end that search all states of a model, or try each fault of a long run."""
 NO_COVER = "no_cover"
 """The marker by which pytest-cov leaves a test unmeasured."""
 
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave searches unmeasured: they would take three times as long, and repeat the same lines."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.path.name.endswith(MODELS):
+        if item.path.is_relative_to(here) and item.path.as_posix().endswith(SEARCHES):
             item.add_marker(NO_COVER)
 
 

@@ -15,7 +15,7 @@ from tests.torture.queue.mutations import move_whatever_is_there
 
 from .schedules import Bench, Scenario, State, runs
 
-RUNS_MAX = 4000
+RUNS_MAX = 2500
 
 
 async def setting(bench: Bench, *, ttl: int | None = None) -> Message:

@@ -94,8 +94,8 @@ SCENARIOS: list[tuple[Sequence[tuple[str | None, EntityKey]], Faults]] = [
 ]
 
 
-LONG = {(kind, number) for kind in ("list", "blob") for number in (2, 4, 5)}
-"""What takes a minute and more, as lists are read and written by more requests: each writer begins once there."""
+LONG = {("unique", 2), ("copy", 2), *((kind, number) for kind in ("list", "blob") for number in (2, 4, 5))}
+"""What takes a minute and more: each writer begins once there."""
 LARGEST = {("list", 2), ("blob", 2), ("blob", 4)}
 """What has hundreds of thousands of states if each writer begins twice: one of them does, and each in its turn."""
 
