@@ -69,8 +69,9 @@ UNMEASURED = {
     "campaigns, which kill their processes": ("torture", "fuzz"),
     "starts of `lazulite`, which other tests of it measure": (
         *("app/test_stores.py", "cli/test_argv_secrets.py", "cli/test_heat.py", "cli/test_old_store.py"),
-        *("cli/test_serve_clock.py", "cli/test_serve_database.py", "cli/test_serve_workers.py"),
-        "postgres/test_suites.py",
+        *("cli/test_partitions.py", "cli/test_serve_addressing.py", "cli/test_serve_blobs.py"),
+        *("cli/test_serve_clock.py", "cli/test_serve_database.py", "cli/test_serve_queues.py"),
+        *("cli/test_serve_workers.py", "postgres/test_suites.py"),
     ),
     "programs of others": ("sdk", "test_docs.py", "test_examples.py", "test_telemetry_docs.py"),
     "benchmarks": (
