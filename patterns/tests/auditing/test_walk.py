@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lazulite_patterns import Finding
+from lazulite_patterns import Finding, Unavailable
 from lazulite_patterns.auditing import correction, deletion
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.auditing.walk import Walk, WalkPosition
-from lazulite_patterns.effects.effect import Protocol, immediately
+from lazulite_patterns.effects.effect import Effect, Protocol, immediately
+from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.outcomes import Policy, WriteIds
 from lazulite_patterns.outcomes.verdict import Planned
@@ -56,10 +57,19 @@ class Bad:
 
 class Audited:
     def __init__(self, driver: Simulation, *checks: Bad) -> None:
-        self.driver, self._checks = driver, checks
+        self.driver, self._checks, self.policy = driver, checks, Policy(deadline_seconds=3)
 
     def checks(self) -> Sequence[Bad]:
         return self._checks
+
+
+class NoAnswers:
+    """Failpoints: no request arrives."""
+
+    def before(self, effect: Effect[object]) -> None:
+        raise ResultUnknown("no connection")
+
+    def after(self, effect: Effect[object]) -> None: ...
 
 
 class Kept:
@@ -164,3 +174,13 @@ def test_a_correction_is_conditional(simulation: Simulation) -> None:
     unconditional = Planned(Operation(Kind.PUT, row.key, {}), WriteIds())
     with pytest.raises(AssertionError):
         correction("wrong", "a", row, NOW, "put", ("a", unconditional))
+
+
+@pytest.mark.parametrize(("policy", "seconds"), [(None, 3), (Policy(deadline_seconds=9), 9)])
+def test_an_audit_ends_at_the_deadline_of_what_is_audited_or_its_own(
+    simulation: Simulation, policy: Policy | None, seconds: float
+) -> None:
+    simulation.runtime.failpoints = NoAnswers()
+    with pytest.raises(Unavailable):
+        list(audit(Audited(simulation, Bad()), policy=policy))  # type: ignore[arg-type]
+    assert seconds / 3 < simulation.now_seconds <= seconds

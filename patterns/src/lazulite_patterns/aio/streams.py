@@ -28,6 +28,7 @@ class Stream(Generic[E]):
     Attributes:
         client: the SDK's client, for everything else.
         driver: what runs the protocols; `audit` needs it.
+        policy: deadlines and marks; `audit` has the same.
         name: of the stream: its PartitionKey.
     """
 
@@ -70,7 +71,7 @@ class Stream(Generic[E]):
         """
         self.client = client
         self.name = name
-        self.driver = Driver({client.table_name: client}, runtime)
+        self.driver, self.policy = Driver({client.table_name: client}, runtime), policy
         self._protocol = StreamProtocol(client.table_name, name, policy)
         self._session: Session[E] = Session(client.table_name, kinds_of(projections), policy)
 

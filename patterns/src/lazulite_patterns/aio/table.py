@@ -152,10 +152,15 @@ class Table(Queryable[E]):
         """What runs the protocols of the table."""
         return self._driver
 
+    @property
+    def policy(self) -> Policy:
+        """Deadlines and marks of its requests."""
+        return self._session.policy
+
     def checks(self) -> Sequence[Check]:
         """Return what an audit examines: rows that no class can read, entities without entries, and entries without.
 
-        `audit` takes the table, as it has this method and the driver.
+        `audit` takes the table, as it has this method, the driver and the policy.
         """
         return self._session.checks()
 

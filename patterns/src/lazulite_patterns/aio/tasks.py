@@ -84,6 +84,11 @@ class Tasks:
         """What runs the protocols of the tasks."""
         return self._driver
 
+    @property
+    def policy(self) -> Policy:
+        """Deadlines of requests to the queue."""
+        return self._task_queue.policy
+
     def checks(self) -> Sequence[Check]:
         """Return what `audit` examines: what lost messages leave of the tasks."""
         return [check for task in self._tasks.values() for check in task.checks()]

@@ -19,6 +19,10 @@ class Audited(typing.Protocol):
     def driver(self) -> Driver:
         """What runs the protocols of the checks: it knows the clients of their tables."""
 
+    @property
+    def policy(self) -> Policy:
+        """Deadlines and marks of the requests, unless an audit has its own."""
+
     def checks(self) -> Sequence[Check]:
         """Return what is examined."""
 
@@ -28,7 +32,7 @@ def audit(
     repair: bool = False,
     checkpoint: Checkpoint | None = None,
     grace_seconds: float = GRACE_SECONDS,
-    policy: Policy = Policy(),  # noqa: B008 - it is frozen
+    policy: Policy | None = None,
     workers: int = 8,
 ) -> Iterator[Finding]:
     """Read tables from end to end, and yield what does not agree.
@@ -41,7 +45,7 @@ def audit(
             grace.
         checkpoint: where to keep how far the audit is, after each page. The next audit goes on there.
         grace_seconds: how old a row is that a repair may delete.
-        policy: of each request.
+        policy: of each request; None for that of the table or the pattern.
         workers: rows that are examined at the same time.
 
     Raises:
@@ -50,7 +54,7 @@ def audit(
     """
     begin = WalkPosition.of(None if checkpoint is None else checkpoint.load())
     for number, each in enumerate(audited[begin.audited :], begin.audited):
-        walk = Walk(each.checks(), repair, grace_seconds, policy, workers)
+        walk = Walk(each.checks(), repair, grace_seconds, policy or each.policy, workers)
         place: WalkPosition | None = begin if number == begin.audited else WalkPosition(number)
         while place is not None:
             step = each.driver.run(walk.step(place))

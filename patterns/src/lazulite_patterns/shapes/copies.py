@@ -28,6 +28,7 @@ class Copies(Generic[E]):
     Attributes:
         client: the SDK's client, for everything else.
         driver: what runs the protocols; `audit` needs it.
+        policy: deadlines and marks; `audit` has the same.
 
     Reads and queries are those of a `Table` of the same classes. Writes of these classes must all be done here.
     """
@@ -55,7 +56,7 @@ class Copies(Generic[E]):
         """
         check_declared(kinds, copied)
         self.client = client
-        self.driver = Driver({client.table_name: client}, runtime)
+        self.driver, self.policy = Driver({client.table_name: client}, runtime), policy
         session: Session[E] = Session(client.table_name, kinds_of(kinds), policy)
         self._protocol = CopiesProtocol(session, tuple(copied))
 

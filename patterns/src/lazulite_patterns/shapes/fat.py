@@ -21,6 +21,7 @@ class Fat:
     Attributes:
         client: the SDK's client, for everything else.
         driver: what runs the protocols; `audit` needs it.
+        policy: deadlines and marks; `audit` has the same.
 
     An entity is one row as long as it fits. Properties that fit can be read and queried by any program.
 
@@ -46,7 +47,7 @@ class Fat:
             runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        self.driver = Driver({client.table_name: client}, runtime)
+        self.driver, self.policy = Driver({client.table_name: client}, runtime), policy
         self._protocol = FatProtocol(client.table_name, policy, compress)
 
     def get(self, key: EntityKey) -> Bag | None:

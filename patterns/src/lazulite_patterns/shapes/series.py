@@ -23,6 +23,7 @@ class Series(Generic[N]):
     Attributes:
         client: the SDK's client, for everything else.
         driver: what runs the protocols.
+        policy: deadlines and marks; `audit` has the same.
 
     Writes raise `EntityValueError` for what the service would reject, before it is sent.
     """
@@ -53,7 +54,7 @@ class Series(Generic[N]):
             SchemaError: an entity has not so many properties, or none of that name; or there are too many shards.
         """
         self.client = client
-        self.driver = Driver({client.table_name: client}, runtime)
+        self.driver, self.policy = Driver({client.table_name: client}, runtime), policy
         self._protocol: SeriesProtocol[N] = SeriesProtocol(client.table_name, slots, kind, name, shards, policy)
 
     def add(self, key: EntityKey, slot: int, amount: N) -> None:

@@ -30,6 +30,7 @@ class Large(Generic[E]):
         table: the entities. What it writes besides the property keeps the blob.
         client: the SDK's client of the container.
         driver: what runs the protocols; `audit` needs it.
+        policy: deadlines of requests to blobs; `audit` has the same.
 
     Writes raise `OutcomeUnknown`, as those of the table do. Every method raises `Rejected` for what the service
     rejects, and `Unavailable` if there is no answer before the deadline.
@@ -42,7 +43,7 @@ class Large(Generic[E]):
         field: str,
         *,
         audit_hashes: bool = False,
-        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        policy: Policy | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         """Take the table and the SDK's client.
@@ -53,17 +54,18 @@ class Large(Generic[E]):
             field: the property that names the blob. A class declares it as
                 `Column[BlobReference | None] = column(form="json", default=None)`, or not at all.
             audit_hashes: whether `audit` reads the blobs, to compare their hashes.
-            policy: deadlines of requests to blobs.
+            policy: deadlines of requests to blobs; None for that of the table.
             runtime: clock, randomness and failpoints, for tests.
 
         Raises:
             ValueError: a deadline is so long that a writer may meet the collector.
         """
         session = table.session
+        policy = policy or session.policy
         longest = GRACE_SECONDS - FLIP_SECONDS - ARRIVAL_SECONDS
         if max(policy.deadline_seconds, session.policy.deadline_seconds) >= longest:
             raise ValueError(f"with blobs, the deadline is less than {longest} seconds")
-        self.table = table
+        self.table, self.policy = table, policy
         self.client = container
         name = container.container_name
         self.driver = Driver(table.clients, runtime, containers={**table.containers, name: container})

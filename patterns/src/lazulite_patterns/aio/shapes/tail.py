@@ -23,6 +23,7 @@ class Tail:
     Attributes:
         client: the SDK's client, for everything else.
         driver: what runs the protocols.
+        policy: deadlines and marks; `audit` has the same.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Tail:
             runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        self.driver = Driver({client.table_name: client}, runtime)
+        self.driver, self.policy = Driver({client.table_name: client}, runtime), policy
         self._protocol = TailProtocol(client.table_name, policy)
         self._numbers = itertools.count()
 

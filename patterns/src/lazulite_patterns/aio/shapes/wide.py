@@ -20,6 +20,7 @@ class Wide:
     Attributes:
         client: the SDK's client, for everything else.
         driver: what runs the protocols; `audit` needs it.
+        policy: deadlines and marks; `audit` has the same.
 
     All rows of an entity are written in one transaction: at most 100 rows, and 4 MiB as they are sent.
 
@@ -43,7 +44,7 @@ class Wide:
             runtime: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        self.driver = Driver({client.table_name: client}, runtime)
+        self.driver, self.policy = Driver({client.table_name: client}, runtime), policy
         self._protocol = WideProtocol(client.table_name, policy)
 
     async def get(self, key: EntityKey) -> Bag | None:
