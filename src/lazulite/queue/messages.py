@@ -30,6 +30,7 @@ SWEPT_MAX = 4096
 """Expired messages of a shard that are removed before those of others."""
 _VERSION_BITS, _VERSION_4 = 0xF << 76 | 3 << 62, 4 << 76 | 2 << 62
 """The bits of a UUID that tell its kind, and their values in a random one (RFC 9562, section 5.4)."""
+_TEXT_AT = Message._fields.index("text")
 _PEEK_BYTES_MAX = 1 << 22
 """More bytes than the texts of a peek have."""
 
@@ -146,7 +147,7 @@ class Messages:
         self._expirations = Expirations(engine, random)
 
     async def put(self, queue: Queue, text: bytes, delay_seconds: int, ttl_seconds: int | None) -> Message:
-        """Add a message.
+        """Add a message. Return it; in a worker, without its text.
 
         Args:
             queue: the queue.
@@ -432,11 +433,13 @@ _QUEUE = Form(lambda queue: (queue.name, queue.space, queue.shards), lambda sent
 _PUT = Form(tuple, tuple)
 _RECEIPT = Form(tuple, lambda sent: Receipt(*sent))
 _MESSAGE = Form(tuple, lambda sent: Message(*sent))
+_ADDED = Form(lambda message: message[:_TEXT_AT], lambda sent: Message._make((*sent, b"")))
+"""A message that was put, without its text: the process that has put it has the text."""
 MESSAGES: Interface[Messages] = Interface(
     "queue",
     {
-        "put": Method((_QUEUE, PLAIN, PLAIN, PLAIN), _MESSAGE, together="put_all"),
-        "put_all": Method((_QUEUE, several(_PUT)), several(_MESSAGE)),
+        "put": Method((_QUEUE, PLAIN, PLAIN, PLAIN), _ADDED, together="put_all"),
+        "put_all": Method((_QUEUE, several(_PUT)), several(_ADDED)),
         "get": Method((_QUEUE, PLAIN, PLAIN), several(_MESSAGE)),
         "peek": Method((_QUEUE, PLAIN), several(_MESSAGE)),
         "update": Method((_QUEUE, PLAIN, _RECEIPT, PLAIN, PLAIN), optional(_MESSAGE)),
