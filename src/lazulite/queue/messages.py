@@ -433,7 +433,7 @@ _QUEUE = Form(lambda queue: (queue.name, queue.space, queue.shards), lambda sent
 _PUT = Form(tuple, tuple)
 _RECEIPT = Form(tuple, lambda sent: Receipt(*sent))
 _MESSAGE = Form(tuple, lambda sent: Message(*sent))
-_ADDED = Form(lambda message: message[:_TEXT_AT], lambda sent: Message._make((*sent, b"")))
+_ADDED = Form(lambda message: message[:_TEXT_AT], lambda sent: Message(sent[0], sent[1], sent[2], sent[3], b""))
 """A message that was put, without its text: the process that has put it has the text."""
 MESSAGES: Interface[Messages] = Interface(
     "queue",
