@@ -8,9 +8,12 @@ import hashlib
 import io
 import marshal
 import math
+import struct
 import tempfile
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain, repeat
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -28,6 +31,7 @@ from lazulite.transfer.values import (
     READERS,
     STRING,
     TIMESTAMP,
+    TYPE_OF_JSON,
     Entity,
     RowError,
     property_names,
@@ -38,6 +42,7 @@ from lazulite.transfer.values import (
 )
 
 _Array: TypeAlias = "pa.Array[Any]"
+_Chunks: TypeAlias = "pa.ChunkedArray[Any]"
 _Field: TypeAlias = "pa.Field[Any]"
 
 _GROUP_ROWS = 10_000
@@ -48,7 +53,8 @@ _PART_BYTES = 16 << 20
 _FOOTER_BYTES = 64 << 10
 _TICKS_OF_UNIT = {"s": 10_000_000, "ms": 10_000, "us": 10}
 _FIRST_YEAR, _LAST_YEAR = "1678", "2261"
-_FORMS_MAX = 512
+_LENGTH = struct.Struct("=Q")
+"""Of a page in the temporary file, before it."""
 _EDM = b"edm"
 _LATE = "late DateTime"
 """In place of DateTime, for values that nanoseconds do not reach."""
@@ -58,7 +64,7 @@ class _Kind(NamedTuple):
     """How a column of one type is written."""
 
     arrow: pa.DataType
-    convert: Callable[[Json], object] | None = None
+    convert: Callable[[Any], object] | None = None
     """None: the value is that of JSON."""
     texts: bool = False
     """The values are texts that Arrow reads."""
@@ -69,68 +75,87 @@ _KINDS: Mapping[str, _Kind] = {
     "Boolean": _Kind(pa.bool_()),
     "Int32": _Kind(pa.int32()),
     "Int64": _Kind(pa.int64(), texts=True),
-    "Double": _Kind(pa.float64(), lambda value: float(str(value))),
+    "Double": _Kind(pa.float64(), float),
     "DateTime": _Kind(pa.timestamp("ns", "UTC"), texts=True),
     _LATE: _Kind(pa.string()),
     "Guid": _Kind(pa.string()),
-    "Binary": _Kind(pa.binary(), lambda value: b64decode(str(value))),
+    "Binary": _Kind(pa.binary(), a2b_base64),
 }
 
 
+class _PageColumn(NamedTuple):
+    """A property of the entities of a page. A value is None where the property is null or missing."""
+
+    types: str | Sequence[str | None]
+    """The type of all values, of which none is null; or of each, and None where the property is missing."""
+    values: Sequence[Json]
+
+
+_Page: TypeAlias = tuple[int, Mapping[str, _PageColumn]]
+"""The number of its entities, and their properties."""
+
+
 class ParquetWriter:
-    """Writes entities. As the schema needs the types of all, they wait in a temporary file."""
+    """Writes entities. As the schema needs the types of all, they wait in a temporary file, as columns of each page."""
 
     def __init__(self, output: IO[bytes]) -> None:
         self._output = output
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - `finish` closes it
         self._types: dict[str, set[str]] = {name: {STRING} for name in KEYS}
-        self._forms: dict[tuple[object, ...], Sequence[str]] = {}
-        """By names, types of Python and annotations of entities: the names of their DateTimes."""
         self.size_bytes = 0
 
     def write(self, entities: Sequence[Entity]) -> None:
         """Write entities."""
-        for entity in entities:
-            form = (
-                *entity,
-                *map(type, entity.values()),
-                *[value for name, value in entity.items() if name.endswith(ANNOTATION)],
-            )
-            instants = self._forms.get(form)
-            if instants is None:
-                instants = self._note(entity)
-                if len(self._forms) < _FORMS_MAX:
-                    self._forms[form] = instants
-            for name in instants:
-                if not _FIRST_YEAR <= str(entity[name])[:4] <= _LAST_YEAR:
-                    self._types[name].add(_LATE)
-        marshal.dump(list(entities), self._spool)
+        members = dict.fromkeys(chain.from_iterable(entities))
+        columns = {}
+        for name in property_names(members):
+            column = _page_column(entities, name, is_annotated=name + ANNOTATION in members)
+            self._types.setdefault(name, set()).update(_found_types(column))
+            columns[name] = tuple(column)
+        page = marshal.dumps((len(entities), columns))
+        self._spool.write(_LENGTH.pack(len(page)))
+        self._spool.write(page)
         self.size_bytes = self._spool.tell()
-
-    def _note(self, entity: Entity) -> Sequence[str]:
-        """Note the types of an entity, and return the names of its DateTimes."""
-        instants = []
-        for name in property_names(entity):
-            found = "DateTime" if name == TIMESTAMP else type_of(entity, name)
-            self._types.setdefault(name, set()).add(found)
-            if found == "DateTime":
-                instants.append(name)
-        return instants
 
     def finish(self) -> None:
         """Write the file."""
         columns = {name: _only_type(found) for name, found in self._types.items()}
         schema = pa.schema([field for name, own in columns.items() for field in _fields(name, own)])
-        end = self._spool.tell()
         self._spool.seek(0)
         with self._spool as spool, pq.ParquetWriter(self._output, schema, compression="zstd") as writer:
-            while entities := _group(spool, end):
+            while pages := _group(spool):
                 try:
-                    arrays = [array for name, own in columns.items() for array in _arrays(entities, name, own)]
+                    arrays = [array for name, own in columns.items() for array in _arrays(pages, name, own)]
                 except UnicodeEncodeError:
                     raise InputError("a text has half of a character, which Parquet cannot have") from None
                 writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
         self.size_bytes = self._output.tell() if self._output.seekable() else self.size_bytes
+
+
+def _page_column(entities: Sequence[Entity], name: str, *, is_annotated: bool) -> _PageColumn:
+    """Return a property of the entities of a page. Types are found for all at once, as mostly there is one."""
+    values = [entity.get(name) for entity in entities]
+    if name == TIMESTAMP:
+        return _PageColumn("DateTime", values)
+    label = name + ANNOTATION
+    annotations = [entity.get(label) for entity in entities] if is_annotated else repeat(None)
+    forms = set(zip(annotations, map(type, values)))  # noqa: B905 - `repeat` has no end
+    has_nulls = (None, type(None)) in forms and any(name in entity and entity[name] is None for entity in entities)
+    examples = forms - {(None, type(None))}
+    types = {type_named(label) if isinstance(label, str) else TYPE_OF_JSON.get(kind, "") for label, kind in examples}
+    if len(types) == 1 and not types & {NULL, ""} and not has_nulls:
+        return _PageColumn(types.pop(), values)
+    return _PageColumn([type_of(entity, name) if name in entity else None for entity in entities], values)
+
+
+def _found_types(column: _PageColumn) -> set[str]:
+    if not isinstance(column.types, str):
+        return {found for found in column.types if found is not None}
+    if column.types != "DateTime":
+        return {column.types}
+    texts = [str(value) for value in column.values if value is not None]
+    is_near = not texts or (min(texts)[:4] >= _FIRST_YEAR and max(texts)[:4] <= _LAST_YEAR)
+    return {column.types} if is_near else {column.types, _LATE}
 
 
 def _only_type(found: Set[str]) -> str | None:
@@ -140,13 +165,16 @@ def _only_type(found: Set[str]) -> str | None:
     return next(iter(found)) if len(found) == 1 and NULL not in found else None
 
 
-def _group(spool: IO[bytes], end: int) -> list[Entity]:
-    """Return the entities of the next group of rows, which are whole pages."""
-    entities: list[Entity] = []
-    start = spool.tell()
-    while len(entities) < _GROUP_ROWS and spool.tell() < min(end, start + _GROUP_BYTES):
-        entities += marshal.load(spool)  # noqa: S302 - this process wrote the file
-    return entities
+def _group(spool: IO[bytes]) -> list[_Page]:
+    """Return the pages of the next group of rows."""
+    pages: list[_Page] = []
+    rows, start = 0, spool.tell()
+    while rows < _GROUP_ROWS and spool.tell() < start + _GROUP_BYTES and (length := spool.read(_LENGTH.size)):
+        # From bytes: of a file, `marshal` would read each value by itself.
+        count, columns = marshal.loads(spool.read(*_LENGTH.unpack(length)))  # noqa: S302 - this process wrote it
+        pages.append((count, {name: _PageColumn(*column) for name, column in columns.items()}))
+        rows += count
+    return pages
 
 
 def _fields(name: str, own: str | None) -> list[_Field]:
@@ -157,16 +185,28 @@ def _fields(name: str, own: str | None) -> list[_Field]:
     return [pa.field(name, _KINDS[own].arrow, metadata={_EDM: edm.encode()})]
 
 
-def _arrays(entities: Sequence[Entity], name: str, own: str | None) -> list[_Array]:
+def _arrays(pages: Sequence[_Page], name: str, own: str | None) -> list[_Chunks]:
+    """Return the columns of a property, in parts of one page each."""
+    parts = [columns.get(name) or _PageColumn([None] * count, [None] * count) for count, columns in pages]
     if own is not None:
-        arrow, convert, texts_only = _KINDS[own]
-        values: list[object] = [entity.get(name) for entity in entities]
-        if convert is not None:
-            values = [None if value is None else convert(value) for value in values]  # type: ignore[arg-type]
-        return [pa.array(values, pa.string()).cast(arrow) if texts_only else pa.array(values, arrow)]
-    texts = [text_of(entity[name]) if name in entity else None for entity in entities]
-    types = [type_of(entity, name) if name in entity else None for entity in entities]
-    return [pa.array(texts, pa.string()), pa.array(types, pa.string())]
+        return [pa.chunked_array([_array(column.values, _KINDS[own]) for column in parts])]
+    types = [_types_of_each(column) for column in parts]
+    texts = [
+        [None if found is None else text_of(value) for found, value in zip(each, column.values, strict=True)]
+        for each, column in zip(types, parts, strict=True)
+    ]
+    return [pa.chunked_array([pa.array(part, pa.string()) for part in each]) for each in (texts, types)]
+
+
+def _array(values: Sequence[Json], kind: _Kind) -> _Array:
+    arrow, convert, texts_only = kind
+    found = values if convert is None else [None if value is None else convert(value) for value in values]
+    return pa.array(found, pa.string()).cast(arrow) if texts_only else pa.array(found, arrow)
+
+
+def _types_of_each(column: _PageColumn) -> Sequence[str | None]:
+    types = column.types
+    return [None if value is None else types for value in column.values] if isinstance(types, str) else types
 
 
 class _Column(NamedTuple):
