@@ -2,10 +2,8 @@
 
 With `--against`, a process of its own measures each side, this checkout and the other; they take turns. Of the times
 of a case the first decile counts, so that other programs count little; with `--mean`, all of them count, and so work
-that is done now and then. `--meter` meters the traffic of this checkout, and `--record` records its requests, not those
-of the other. The store is in memory, so
-no number has a sync. `whole` is from the bytes of a request to the bytes of its response; all other cases are the
-service alone, from the parsed request on.
+that is done now and then. The store is in memory, so no number has a sync. `whole` is from the bytes of a request to
+the bytes of its response; all other cases are the service alone, from the parsed request on.
 """
 
 import argparse
@@ -15,7 +13,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -131,30 +130,46 @@ class Side:
         took_s = time.thread_time() - began_s
         return took_s, [Reply(one.status, await _body(one)) for one in every]
 
+    async def rounds(self, case: Case, first: int) -> AsyncGenerator[float, None]:
+        """Yield microseconds of processor time for a unit, one round of requests after the other.
+
+        Args:
+            case: what is sent.
+            first: the number of its first request.
+        """
+        workload, clients = case.workload, self.connect(case)
+        before, requests = (each.numbered(first) for each in (case.before or workload, workload))
+        try:
+            while True:
+                if case.before is not None:
+                    await self.send(case, list(islice(before, workload.connections)))
+                seconds, replies = await self.send(case, list(islice(requests, workload.connections)), clients)
+                if workload.follow is not None:
+                    following = [workload.follow(*each) or b"" for each in replies]
+                    more, replies = await self.send(case, following, clients)
+                    seconds += more
+                for reply in replies:
+                    workload.check(*reply)
+                yield seconds / workload.connections / workload.units * 1e6
+        finally:
+            _print_templates(workload.name, clients)
+            for client in clients:
+                client.connection.connection_lost(None)
+
     async def measure(self, case: Case, rounds: int, first: int, mean: bool = False) -> float:
         """Return microseconds of processor time for a unit; numbers of requests begin with the first."""
-        workload, clients, times = case.workload, self.connect(case), []
-        before, requests = (each.numbered(first) for each in (case.before or workload, workload))
-        for _ in range(rounds):
-            if case.before is not None:
-                await self.send(case, list(islice(before, workload.connections)))
-            seconds, replies = await self.send(case, list(islice(requests, workload.connections)), clients)
-            if workload.follow is not None:
-                following = [workload.follow(*each) or b"" for each in replies]
-                more, replies = await self.send(case, following, clients)
-                seconds += more
-            for reply in replies:
-                workload.check(*reply)
-            times.append(seconds)
-        if clients:
-            templates = clients[0].connection.server.templates
-            outcomes = {} if templates is None else {name: count for name, count in templates.outcomes.items() if count}
-            print(f"{case.workload.name}: templates {outcomes}", file=sys.stderr)
-        for client in clients:
-            client.connection.connection_lost(None)
+        async with aclosing(self.rounds(case, first)) as running:
+            times = [await anext(running) for _ in range(rounds)]
         warm = sorted(times[rounds // _WARM_SHARE :])
-        seconds = sum(warm) / len(warm) if mean else warm[rounds // 10]
-        return seconds / workload.connections / workload.units * 1e6
+        return sum(warm) / len(warm) if mean else warm[rounds // 10]
+
+
+def _print_templates(name: str, clients: Sequence[Client]) -> None:
+    """Print what the templates of measured connections did."""
+    templates = clients[0].connection.server.templates if clients else None
+    if clients:
+        outcomes = {} if templates is None else {name: count for name, count in templates.outcomes.items() if count}
+        print(f"{name}: templates {outcomes}", file=sys.stderr)
 
 
 async def _body(response: Response) -> bytes:
@@ -170,11 +185,9 @@ def _request(raw: bytes) -> Request:
     return Request(method, path, query, Fields.of(headers), body, id="0" * 36)
 
 
-async def measure(
-    only: str, rounds: int, metered: bool = False, mean: bool = False, recorded: bool = False
-) -> dict[str, float]:
+async def measure(only: str, rounds: int, mean: bool = False) -> dict[str, float]:
     """Return microseconds by case; see the flags."""
-    side, cases = Side(metered, recorded), {name: case for name, case in CASES.items() if only in name}
+    side, cases = Side(), {name: case for name, case in CASES.items() if only in name}
     for case in {case.builder: case for case in (GET, *cases.values())}.values():
         for request in case.fill():
             await side.send(case, [request])
@@ -217,16 +230,14 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=60, help="of each case in a turn (%(default)s)")
     parser.add_argument("--turns", type=int, default=5, help="of both sides (%(default)s)")
-    parser.add_argument("--meter", action="store_true", help="meter the traffic of this checkout, not of the other")
-    parser.add_argument("--record", action="store_true", help="record the requests of this checkout, not of the other")
     parser.add_argument("--mean", action="store_true", help="the mean counts, not the first decile")
     given = parser.parse_args()
     how = given.only, given.rounds
     if given.against is None:
-        print(json.dumps(asyncio.run(measure(*how, given.meter, given.mean, given.record))))
+        print(json.dumps(asyncio.run(measure(*how, given.mean))))
     else:
-        mean, ours = ["--mean"] * given.mean, ["--meter"] * given.meter + ["--record"] * given.record
-        pairs = [(_turn(_ROOT, *how, *mean, *ours), _turn(given.against, *how, *mean)) for _ in range(given.turns)]
+        mean = ["--mean"] * given.mean
+        pairs = [(_turn(_ROOT, *how, *mean), _turn(given.against, *how, *mean)) for _ in range(given.turns)]
         print("\n".join(table(pairs)))
 
 
