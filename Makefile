@@ -2,8 +2,9 @@
 #
 #   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
 #   make check    style, types, layers, unit tests and conformance, in a few minutes: before each commit
-#   make test     that, and patterns, SDKs, processes, engines, installation, in fifteen minutes or so
-#   make coverage  that, and mutations for campaigns to find, with branch coverage: what CI runs
+#   make test     that, and patterns, SDKs, processes, engines, installation
+#   make ci       that, and a mutation for each campaign to find: what CI runs
+#   make coverage  that with branch coverage, which takes twice as long: by hand
 #   make versions  parsers, codecs and the request path on newer Pythons, where these are installed; CI runs it, too
 #   make patterns  the tests of the pattern library, patterns/, alone
 #   make twins    the synchronous modules of the pattern library, written anew from the asynchronous ones
@@ -38,7 +39,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns twins models coverage versions lint tests pages bench study campaigns torture mutations fuzz browser screenshots clean
+.PHONY: serve check test ci patterns twins models coverage versions lint tests pages bench study campaigns torture mutations fuzz browser screenshots clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -46,9 +47,10 @@ serve: $(VENV)/.runtime
 # tests/conftest.py says what this leaves out, beside the pattern library, which has a target of its own.
 TIER_check = --tier check --deselect patterns/tests
 TIER_test = --tier test
+TIER_ci = --tier ci
 TIER_coverage = --cov --cov-report=term:skip-covered
 # Tests wait now and then, and one process checks types: lint and tests run side by side.
-check test coverage: $(VENV)/.test
+check test ci coverage: $(VENV)/.test
 	@$(MAKE) --no-print-directory -j2 lint tests TIER="$(TIER_$@)"
 
 tests: $(VENV)/.test

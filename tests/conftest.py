@@ -4,7 +4,6 @@
 tests run as in CI. Campaigns are no tests: `make campaigns` runs them, and `make mutations` beside them.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,34 +64,6 @@ LEFT_OUT_OF = {
 }
 """Tier -> the markers of tests that it leaves out."""
 
-UNMEASURED = {
-    "campaigns, which kill their processes": ("torture", "fuzz"),
-    "starts of `lazulite`, which other tests of it measure": (
-        *("app/test_stores.py", "cli/test_argv_secrets.py", "cli/test_heat.py", "cli/test_old_store.py"),
-        *("cli/test_partitions.py", "cli/test_serve_addressing.py", "cli/test_serve_blobs.py"),
-        *("cli/test_serve_clock.py", "cli/test_serve_database.py", "cli/test_serve_queues.py"),
-        *("cli/test_serve_workers.py", "postgres/test_suites.py"),
-    ),
-    "programs of others": ("sdk", "test_docs.py", "test_examples.py", "test_telemetry_docs.py"),
-    "benchmarks": (
-        *("test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
-        *("test_benchmarks_sdk_loops.py", "test_benchmarks_worker_cpu.py"),
-    ),
-    "installation and pytest": ("test_deploy.py", "test_package.py", "test_portability.py", "test_tiers.py"),
-}
-"""Why -> the directories and files whose processes run without coverage, which takes 70 % more processor time."""
-SEARCHES = (
-    *("engine/test_model.py", "engine/rocksdb/test_linearizability.py", "queue/test_model.py"),
-    *("queue/test_schedules.py", "table/test_service_model.py", "test_benchmarks_study.py", "traffic/test_memory.py"),
-)
-"""The files whose tests run without coverage themselves. They would take three times as long, and repeat lines."""
-NO_COVER = "no_cover"
-"""The marker by which pytest-cov leaves a test unmeasured: one of these, or a long one whose lines others run."""
-_PROCESS_COVERAGE = "COVERAGE_PROCESS_CONFIG"
-"""The variable by which processes measure coverage, too; `tool.coverage.run.patch` sets it."""
-
-_UNMEASURED = {ROOT / each for paths in UNMEASURED.values() for each in paths}
-_SEARCHES = {ROOT / each for each in SEARCHES}
 _LEFT_OUT = {ROOT / each for paths in NOT_IN_CHECK.values() for each in paths}
 
 
@@ -107,7 +78,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     config.addinivalue_line("markers", f"{CAMPAIGN}: shows that a campaign finds a mutation; for CI")
     config.addinivalue_line("markers", f"{JOURNEY}: drives a browser through many pages; for make browser")
-    config.addinivalue_line("markers", f"{NO_COVER}: is run without a measurement of coverage")
     config.addinivalue_line("markers", f"{MUTATION}: shows that it finds another one; for make mutations")
 
 
@@ -118,9 +88,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out cases that are not in the tier; put long files first, so that processes end together."""
-    for item in items:
-        if item.path in _SEARCHES:
-            item.add_marker(NO_COVER)
     items.sort(key=lambda item: _LEFT_OUT.isdisjoint((item.path, *item.path.parents)))
     tier = config.getoption("--tier")
 
@@ -133,12 +100,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {item for item in items if is_left_out(item)}
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _unmeasured_processes(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have the processes of some files run without coverage."""
-    with pytest.MonkeyPatch.context() as patched:
-        if not _UNMEASURED.isdisjoint((request.path, *request.path.parents)):
-            patched.delenv(_PROCESS_COVERAGE, raising=False)
-        yield

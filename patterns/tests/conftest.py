@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -23,23 +22,6 @@ settings.register_profile("patterns", deadline=None, suppress_health_check=[Heal
 settings.load_profile("patterns")  # No property test fails because the machine is busy.
 
 VARIABLE = "PATTERNS_CONNECTION_STRING"
-SEARCHES = ("_model.py", "bulk/test_faults.py")
-"""How the paths of files end that search all states of a model, or try each fault of a long run."""
-NO_COVER = "no_cover"
-"""The marker by which pytest-cov leaves a test unmeasured."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, also without pytest-cov."""
-    config.addinivalue_line("markers", f"{NO_COVER}: is run without a measurement of coverage")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave searches unmeasured: they would take three times as long, and repeat the same lines."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here) and item.path.as_posix().endswith(SEARCHES):
-            item.add_marker(NO_COVER)
 
 
 @pytest.fixture(scope="session")

@@ -96,7 +96,6 @@ def test_a_partition_that_is_hot_among_others_ends_almost_alone() -> None:
     assert (found.end(index) or "") < "060"
 
 
-@pytest.mark.no_cover
 def test_ranges_at_rest_merge_after_a_while_and_do_not_flap() -> None:
     world = Simulation()
     world.run(3_600, lambda _: {T: spread(2_400)})
@@ -148,7 +147,6 @@ def test_the_time_scale_divides_times_and_no_rate() -> None:
     assert fast.balancer.move_seconds == 15 / 64
 
 
-@pytest.mark.no_cover
 def test_the_high_watermark_ends_splits() -> None:
     few = replace(TARGETS, balancing=Balancing(servers=2, ranges_low=1, ranges_high=2))
     world = Simulation(few)

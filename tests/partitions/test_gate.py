@@ -179,7 +179,6 @@ def test_figure_15_of_the_study(threads: int, share: float) -> None:
     assert passed == pytest.approx(min(2_500, threads * 100 / 0.87), rel=0.02)
 
 
-@pytest.mark.no_cover
 def test_figure_8_of_the_study() -> None:
     rates = [closed_loop(STUDY_2010, 15 * machines, 1, 0.05, 60) for machines in (1, 2, 5, 16)]
     assert [passed for passed, _ in rates] == pytest.approx([300, 600, 1_000, 1_000], rel=0.02)

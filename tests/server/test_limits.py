@@ -197,7 +197,6 @@ async def test_a_body_of_tiny_chunks_is_read(wire: Wire) -> None:
     assert wire.service.requests[0].body == b"x" * 100_000
 
 
-@pytest.mark.no_cover
 async def test_pipelined_requests_stop_the_reading(wire: Wire) -> None:
     gate = asyncio.Event()
 

@@ -49,7 +49,6 @@ async def metered(name: str) -> tuple[ResourceTraffic, int, int]:
     return found, ROUNDS * case.workload.connections, templates.hits
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "counter", "partitions"),
     [

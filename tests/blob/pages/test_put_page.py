@@ -103,7 +103,6 @@ async def test_any_history_reads_as_its_model(world: World, seed: int) -> None:
     assert await world.rows() == []
 
 
-@pytest.mark.no_cover
 async def test_many_small_writes_leave_few_contents(world: World) -> None:
     await create(world)
     for page in range(0, 2000, 2):
