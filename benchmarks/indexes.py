@@ -149,8 +149,10 @@ async def _compare_reads(store: Store, rows: int, turns: int) -> None:
     for _ in range(turns):
         city = f"city{random.randrange(values)}"
         started = time.process_time()
-        found = json.loads(await store.ask("GET", f"{INDEXED}()", f"$filter={quote(f'City eq {city!r}')}"))["value"]
-        by_index.append((time.process_time() - started) / len(found))
+        page = await store.ask("GET", f"{INDEXED}()", f"$filter={quote(f'City eq {city!r}')}")
+        seconds = time.process_time() - started
+        found = json.loads(page)["value"]  # What the client does with it does not count.
+        by_index.append(seconds / len(found))
         others = random.sample(range(rows), len(found))  # Those that were just read would be in caches.
         started = time.process_time()
         for number in others:

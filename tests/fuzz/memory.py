@@ -150,7 +150,7 @@ class MemoryEngine:
                 self._rows.pop(keys[row], None)
             else:
                 self._rows[keys[row]] = value
-        for other, key, value in decision.companions:
+        for other, key, value, _ in decision.companions:
             if other in self._dropped:
                 continue
             if value is None:

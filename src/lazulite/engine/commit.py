@@ -28,6 +28,10 @@ Changes: TypeAlias = Mapping[str, bytes | None]
 """Rows to write, with their new values; None deletes the row. Rows left out stay as they are."""
 
 
+Before: TypeAlias = bytes | Literal[True] | None
+"""What a row was before a write. None: absent; True: unknown."""
+
+
 class CompanionWrite(NamedTuple):
     """A write to a row of another space, whatever that row is now, such as the entry of an index."""
 
@@ -36,6 +40,9 @@ class CompanionWrite(NamedTuple):
     """(partition, row)."""
     value: bytes | None
     """None deletes the row."""
+    before: Before = True
+    """What the row was, if that follows from the rows that were read: an engine need not read it. It is what readers
+    see, and what is put back, if the commit is undone."""
 
 
 class Decision(NamedTuple, Generic[T]):

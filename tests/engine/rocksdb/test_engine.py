@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.engine.commit import Commit, CompanionWrite, Decision, changing
+from lazulite.engine.commit import Before, Commit, CompanionWrite, Decision, changing
 from lazulite.engine.contract import (
     UNKNOWN,
     DataDirectoryInUseError,
@@ -496,12 +496,13 @@ async def test_a_store_in_memory_keeps_its_rows_over_a_failed_write() -> None:
     await engine.close()
 
 
-async def test_companions_that_are_not_durable_are_seen_by_no_snapshot(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [True, b"old"])
+async def test_companions_that_are_not_durable_are_seen_by_no_snapshot(tmp_path: Path, before: Before) -> None:
     failpoints, reached, goes_on = Failpoints(), threading.Event(), threading.Event()
     engine = RocksEngine.open(tmp_path, system_clock, failpoints=failpoints)
 
-    def writing(value: bytes | None) -> Commit[None]:
-        return Commit(["r"], lambda *_: Decision({"r": value}, None, [CompanionWrite(2, ("p", "e"), value)]))
+    def writing(value: bytes | None, before: Before = True) -> Commit[None]:
+        return Commit(["r"], lambda *_: Decision({"r": value}, None, [CompanionWrite(2, ("p", "e"), value, before)]))
 
     def wait() -> None:
         reached.set()
@@ -509,7 +510,7 @@ async def test_companions_that_are_not_durable_are_seen_by_no_snapshot(tmp_path:
 
     await engine.commit(1, "p", writing(b"old"))
     failpoints.armed["before_sync"] = wait
-    deleting = asyncio.create_task(engine.commit(1, "p", writing(None)))
+    deleting = asyncio.create_task(engine.commit(1, "p", writing(None, before)))
     await asyncio.to_thread(reached.wait)
     async with engine.snapshot() as snapshot:
         assert await snapshot.values(1, [("p", "r")]) == [b"old"]

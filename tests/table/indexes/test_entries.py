@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lazulite.engine.contract import Key
 from lazulite.table.indexes.definition import Index, Scope
-from lazulite.table.indexes.entries import IndexMaintenance
+from lazulite.table.indexes.entries import ENTRY, IndexMaintenance
 from lazulite.table.model.edm import INT32
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
 from tests.table.strategies import properties
@@ -26,7 +26,7 @@ def row_of(name: str, entity: Mapping[str, Property] | None, ticks: int) -> byte
 
 def entries_of(rows: Mapping[str, bytes | None]) -> set[tuple[int, Key]]:
     changes = IndexMaintenance(INDEXES).changes("p", dict.fromkeys(rows), rows)
-    return {(space, key) for space, key, _ in changes}
+    return {(space, key) for space, key, _, _ in changes}
 
 
 @given(tables, tables, st.booleans())
@@ -36,12 +36,10 @@ def test_changes_lead_from_the_entries_before_to_those_after(
     old = {name: row_of(name, entity, 1) for name, entity in before.items()}
     new = {name: row_of(name, entity, 1 if same_time else 2) for name, entity in after.items()}
     entries = entries_of(old)
-    for space, key, value in IndexMaintenance(INDEXES).changes("p", old, new):
-        if value is None:
-            entries.remove((space, key))
-        else:
-            assert (space, key) not in entries
-            entries.add((space, key))
+    for space, key, value, was in IndexMaintenance(INDEXES).changes("p", old, new):
+        assert was == (ENTRY if (space, key) in entries else None)
+        assert was != value
+        entries ^= {(space, key)}
     assert entries == entries_of(new)
 
 

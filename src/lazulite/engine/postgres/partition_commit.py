@@ -410,7 +410,7 @@ def _decide(
 
 
 def _companion_change(write: CompanionWrite, timestamp: int) -> CompanionChange:
-    space, (partition, row), value = write
+    space, (partition, row), value, _ = write
     partition_key, row_key = encode_text(partition), encode_text(row)
     place = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
     return CompanionChange(place, RowChange(index_key(row_key), long_key(row_key), timestamp, value))

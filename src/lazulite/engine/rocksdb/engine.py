@@ -378,10 +378,10 @@ class RocksEngine:
 
     def _companion_changes(self, database: OpenDatabase, writes: Sequence[CompanionWrite]) -> Iterator[KeyChange]:
         """Yield the changes of a commit's companion writes. Readers see what was before until all is durable."""
-        for space, (partition, row), value in writes:
+        for space, (partition, row), value, before in writes:
             if space not in self._dropped:
                 key = encode_key(space, partition, row)
-                yield key, database.latest(key), value
+                yield key, database.latest(key) if before is True else before, value
 
     def write_now(
         self,

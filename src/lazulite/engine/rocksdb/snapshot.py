@@ -5,13 +5,13 @@ too early, or lacked, is replaced, as in scans (see `scan`). An iterator keeps i
 be closed before the database.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rocksdict import Rdict, RdictIter, ReadOptions
 
 from lazulite.engine.contract import EngineUnavailableError, Key, KeyRange
-from lazulite.engine.key_encoding import decode_key, encode_key, range_bounds
-from lazulite.engine.rocksdb.group_commit import STORE_ERRORS, UNCHANGED, Unchanged
+from lazulite.engine.key_encoding import decode_keys, encode_key, range_bounds
+from lazulite.engine.rocksdb.group_commit import STORE_ERRORS
 
 
 class StoreSnapshot:
@@ -34,47 +34,41 @@ class StoreSnapshot:
     async def keys(self, space: int, key_range: KeyRange, limit: int) -> list[Key]:
         """See `Snapshot`."""
         start, end = range_bounds(space, key_range)
-        others = sorted(key for key in self._replaced if start <= key < end)
-        found: list[bytes] = []
+        others = {key: value for key, value in self._replaced.items() if start <= key < end}
         with STORE_ERRORS:
-            for key in self._between(start, end):
-                while others and others[0] <= key:
-                    other = others.pop(0)
-                    if other != key and self._replaced[other] is not None:
-                        found.append(other)
-                if self._replaced.get(key, UNCHANGED) is not None:
-                    found.append(key)
-                if len(found) >= limit:
-                    break
-        found += [key for key in others if self._replaced[key] is not None]
-        return [decode_key(key) for key in found[:limit]]
+            found = self._between(start, end, limit + len(others))
+        if others:
+            present = dict.fromkeys(found, b"") | others
+            found = sorted([key for key, value in present.items() if value is not None])[:limit]
+        return list(zip(*decode_keys(found), strict=True))
 
-    def _between(self, start: bytes, end: bytes) -> Iterator[bytes]:
+    def _between(self, start: bytes, end: bytes, limit: int) -> list[bytes]:
         iterator = self._opened()
+        read_key, step = iterator.key, iterator.next
+        found: list[bytes] = []
         iterator.seek(start)
-        while (key := iterator.key()) is not None and key < end:
-            yield key
-            iterator.next()
+        while len(found) < limit and (key := read_key()) is not None and key < end:
+            found.append(key)
+            step()
         if not iterator.valid():
             iterator.status()  # Otherwise a damaged block would look like the last row.
+        return found
 
     async def values(self, space: int, keys: Sequence[Key]) -> list[bytes | None]:
         """See `Snapshot`."""
+        iterator, replaced = self._opened(), self._replaced
+        seek, read_key, read_value = iterator.seek, iterator.key, iterator.value
+        found: list[bytes | None] = []
         with STORE_ERRORS:
-            return [self._value(encode_key(space, *key)) for key in keys]
-
-    def _value(self, key: bytes) -> bytes | None:
-        replaced: bytes | Unchanged | None = self._replaced.get(key, UNCHANGED)
-        if replaced is not UNCHANGED:
-            return replaced
-        iterator = self._opened()
-        iterator.seek(key)
-        if iterator.key() == key:
-            value: bytes | None = iterator.value()
-            return value
-        if not iterator.valid():
-            iterator.status()
-        return None
+            for key in [encode_key(space, partition, row) for partition, row in keys]:
+                if key in replaced:
+                    found.append(replaced[key])
+                    continue
+                seek(key)
+                if (at := read_key()) is None:
+                    iterator.status()
+                found.append(read_value() if at == key else None)
+        return found
 
     def _opened(self) -> RdictIter:
         if self._iterator is None:

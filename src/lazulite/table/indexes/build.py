@@ -229,7 +229,10 @@ class IndexBuilder:
 
         def decide(values: Values, _: int) -> Decision[None]:
             present = dict(zip(rows, values, strict=True))
-            return Decision({}, None, [*maintenance.changes(partition, absent, present)])
+            # A write may have added an entry already, so what it was is to be read.
+            return Decision(
+                {}, None, [each._replace(before=True) for each in maintenance.changes(partition, absent, present)]
+            )
 
         await self._engine.commit(space, partition, Commit(rows, decide, fence=1 << 62))
 

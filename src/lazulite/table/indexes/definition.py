@@ -98,6 +98,10 @@ class Indexes:
     expiry: Expiry | None = None
     """When the entities of the table expire; None: never."""
 
+    def __hash__(self) -> int:
+        """Return what tells most tables apart, at little cost: each write asks."""
+        return hash((self.version, *[index.space for index in self.declared]))
+
     def named(self, name: str) -> Sequence[Index]:
         """Return the index of a name, compared without case, and its successor, in order."""
         return [index for index in self.declared if index.name.lower() == name.lower()]

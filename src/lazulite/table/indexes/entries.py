@@ -2,6 +2,9 @@
 
 Invariants: an entity has one entry in an index if it has the first property, and none otherwise. A change of an entity
 that leaves the properties of an index as they are changes nothing in that index.
+
+So the row before a change tells what its entries were, and a commit need not read them. An index that is not built yet
+may lack one. If a commit on it is undone, it gets the entry that the row has then.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,28 +21,36 @@ from lazulite.table.indexes.encoding import (
     entry_in_partition,
     entry_in_table,
 )
-from lazulite.table.model.property_reader import property_reader
+from lazulite.table.model.property_reader import literal_reader
+from lazulite.table.model.row import Property
 
 ENTRY = b""
 """The value of each entry: its key says everything."""
 
-ValuesReader = Callable[[bytes], str | None]
+_Literals = Sequence[Property | None]
+"""The properties of an index as a row has them."""
+_NO_ROW: _Literals = (None,)
 
 
-def values_reader(on: Sequence[str]) -> ValuesReader:
+def values_reader(on: Sequence[str]) -> Callable[[bytes], str | None]:
     """Return a function that reads the encoded values of an index out of a row; None: it has no entry."""
-    first, *others = map(property_reader, on)
+    read = _literals_reader(on)
+    return lambda row: _encoded(read(row))
 
-    def read(row: bytes) -> str | None:
-        value = first(row)
-        if value is None:
-            return None
-        values = encode_value(value)
-        for other in others:
-            values += encode_value(other(row))
-        return values
 
-    return read
+def _literals_reader(on: Sequence[str]) -> Callable[[bytes], _Literals]:
+    readers = list(map(literal_reader, on))
+    if len(readers) == 1:
+        [only] = readers
+        return lambda row: (only(row),)
+    return lambda row: tuple([read(row) for read in readers])
+
+
+def _encoded(literals: _Literals) -> str | None:
+    """Return the encoded values of an index; None: there is no entry."""
+    if literals[0] is None:
+        return None
+    return "".join([encode_value(None if each is None else each.edm.decode(each.literal)) for each in literals])
 
 
 class IndexMaintenance:
@@ -53,7 +64,11 @@ class IndexMaintenance:
 
     def __init__(self, indexes: Sequence[Index]) -> None:
         self._kept = [
-            (index.space, values_reader(index.on), entry_in_table if index.scope is Scope.TABLE else entry_in_partition)
+            (
+                index.space,
+                _literals_reader(index.on),
+                entry_in_table if index.scope is Scope.TABLE else entry_in_partition,
+            )
             for index in indexes
         ]
 
@@ -70,14 +85,17 @@ class IndexMaintenance:
         for row, value in after.items():
             old = before[row]
             for space, read, entry in self._kept:
-                was = None if old is None else read(old)
-                now = None if value is None else read(value)
+                literals = _NO_ROW if old is None else read(old)
+                literals_now = _NO_ROW if value is None else read(value)
+                if literals == literals_now:  # As they mostly are: then nothing is encoded.
+                    continue
+                was, now = _encoded(literals), _encoded(literals_now)
                 if was == now:
                     continue
                 if was is not None:
-                    yield CompanionWrite(space, entry(was, (partition, row)), None)
+                    yield CompanionWrite(space, entry(was, (partition, row)), None, ENTRY)
                 if now is not None:
-                    yield CompanionWrite(space, entry(now, (partition, row)), ENTRY)
+                    yield CompanionWrite(space, entry(now, (partition, row)), ENTRY, None)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,6 @@ of a range are in the order of values: all of them are read and sorted, and beyo
 Invariant: rows come in the order of a scan, each at most once, and only rows of the ranges that a scan would read.
 """
 
-import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from lazulite.engine.contract import Engine, Key, KeyRange, Snapshot
 from lazulite.engine.ordinal import ordinal
 from lazulite.service.routing import QueryLimits
+from lazulite.service.time_slice import TimeSlice
 from lazulite.table.indexes.definition import Index, Scope
 from lazulite.table.indexes.encoding import entity_of, row_of_entity
 from lazulite.table.indexes.planner import IndexPlan, ValueRange
@@ -25,7 +25,7 @@ ENTRIES_MAX = 20_000
 """Entries of ranges that are sorted for one page."""
 _CHUNK = 256
 """Entries that are read in one step."""
-_ROWS_MAX = 64
+_ROWS_FIRST, _ROWS_MAX = 8, 64
 _ROWS_BYTES = 256 * 1024
 """What the rows that are read in one step should have."""
 
@@ -68,11 +68,11 @@ async def read_page_by_indexes(
     async with engine.snapshot() as snapshot:
         if not is_current():
             return None
-        entries = EntryReader(snapshot, plan, request.ranges)
+        reader = PageReader(request, limits, monotonic)
+        entries = EntryReader(snapshot, plan, request.ranges, reader.time_slice)
         keys = entries.merged() if plan.is_ordered else await entries.sorted()
         if keys is None:
             return None
-        reader = PageReader(request, limits, monotonic)
         async with aclosing(_rows(snapshot, request.space, keys)) as rows:
             await reader.read(rows)
         reader.page.indexes = tuple(access.index.name for access in plan.accesses)
@@ -84,7 +84,7 @@ async def _rows(
     snapshot: Snapshot, space: int, keys: AsyncGenerator[Sequence[Key], None]
 ) -> AsyncGenerator[EntityRows, None]:
     """Yield the rows of keys, a few at a time: few of large rows."""
-    count = 4
+    count = _ROWS_FIRST
     async with aclosing(keys):
         async for some in keys:
             start = 0
@@ -96,7 +96,6 @@ async def _rows(
                 start += len(asked)
                 average = sum(len(value) for _, value in rows) // max(1, len(rows)) + 1
                 count = max(1, min(_ROWS_MAX, 2 * count, _ROWS_BYTES // average))
-                await asyncio.sleep(0)
 
 
 class EntryReader:
@@ -106,33 +105,38 @@ class EntryReader:
         snapshot: of the store.
         plan: the plan.
         within: the ranges of entities that are wanted, ascending and disjoint; not empty.
+        time_slice: of the page.
 
     Attributes:
         count: how many entries were read.
     """
 
-    def __init__(self, snapshot: Snapshot, plan: IndexPlan, within: Sequence[KeyRange]) -> None:
+    def __init__(self, snapshot: Snapshot, plan: IndexPlan, within: Sequence[KeyRange], time_slice: TimeSlice) -> None:
         self._snapshot = snapshot
         self._plan = plan
+        self._time_slice = time_slice
         self._starts = [_order(each.lower) for each in within]
         self._ends = [None if each.upper is None else _order(each.upper) for each in within]
         self._within = KeyRange(within[0].lower, within[-1].upper)
+        self._is_one_range = (
+            len(within) == 1 and plan.is_ordered and [len(each.ranges) for each in plan.accesses] == [1]
+        )
         self.count = 0
 
     async def merged(self) -> AsyncGenerator[Sequence[Key], None]:
         """Yield the keys of entities, in order, of a plan whose entries are in order."""
         start: Key | None = self._within.lower
         while start is not None:
-            common: set[Key] | None = None
+            common: dict[Key, None] | None = None
             horizons: list[Key] = []
             for access in self._plan.accesses:
-                found: set[Key] = set()
+                found: dict[Key, None] = {}
                 for values in access.ranges:
                     some = await self._read(access.index, _entries(access.index, values, start, self._within.upper))
-                    found.update(some)
+                    found.update(dict.fromkeys(some))
                     if len(some) == _CHUNK:
                         horizons.append(some[-1])
-                common = found if common is None else common & found
+                common = found if common is None else dict.fromkeys(common.keys() & found.keys())
             horizon = min(horizons, key=_order, default=None)
             yield self._in_order(common or (), horizon)
             start = None if horizon is None else (horizon[0], f"{horizon[1]}\0")
@@ -155,16 +159,19 @@ class EntryReader:
 
     async def _read(self, index: Index, entries: KeyRange) -> list[Key]:
         """Return the entities that the first entries of a range name."""
+        await self._time_slice.checkpoint()
         keys = await self._snapshot.keys(index.space, entries, _CHUNK)
-        await asyncio.sleep(0)
         self.count += len(keys)
         if keys:
             partition, row = keys[-1]
             self._after = partition, f"{row}\0"
-        return [entity_of(key, len(index.on), in_table=index.scope is Scope.TABLE) for key in keys]
+        count, in_table = len(index.on), index.scope is Scope.TABLE
+        return [entity_of(key, count, in_table=in_table) for key in keys]
 
     def _in_order(self, keys: Iterable[Key], horizon: Key | None) -> list[Key]:
         """Return the keys that are wanted, up to a horizon, in order."""
+        if self._is_one_range:  # Its entries have the order of their entities.
+            return list(keys)
         last = None if horizon is None else _order(horizon)
         wanted = [(order, key) for key in keys if self._has(order := _order(key)) and (last is None or order <= last)]
         wanted.sort(key=lambda each: each[0])

@@ -299,7 +299,7 @@ def utf16_length(text: str) -> int:
 
 
 def _unquote(literal: str) -> str:
-    text = json.loads(literal)
+    text = literal[1:-1] if "\\" not in literal else json.loads(literal)
     assert isinstance(text, str)
     return text
 

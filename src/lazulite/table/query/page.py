@@ -87,13 +87,18 @@ async def read_page(engine: Engine, request: PageRequest, limits: QueryLimits, m
 
 
 class PageReader:
-    """A page being read."""
+    """A page being read.
+
+    Attributes:
+        page: what was read so far.
+        time_slice: of this work.
+    """
 
     def __init__(self, request: PageRequest, limits: QueryLimits, monotonic: Callable[[], float]) -> None:
         self.page = Page()
         self._request = request
         self._limits = limits
-        self._time_slice = TimeSlice(limits.slice_seconds, monotonic)
+        self.time_slice = TimeSlice(limits.slice_seconds, monotonic)
         self._run_rows = 1
         self._now = monotonic()
 
@@ -106,7 +111,7 @@ class PageReader:
 
     async def _checkpoint(self) -> None:
         """Pass a checkpoint, and fit the next run to the time that the last one took."""
-        now = await self._time_slice.checkpoint()
+        now = await self.time_slice.checkpoint()
         took, self._now = now - self._now, now
         if took > self._limits.slice_seconds / _RUNS_PER_SLICE:
             self._run_rows = max(1, self._run_rows // 2)
@@ -127,7 +132,7 @@ class PageReader:
 
     async def _add(self, values: Sequence[bytes]) -> None:
         if len(values) == 1 and len(values[0]) > LARGE_BYTES:
-            items = [await self._time_slice.run(self._request.serialize_steps(values[0]))]
+            items = [await self.time_slice.run(self._request.serialize_steps(values[0]))]
         else:
             items = list(map(self._request.serialize, values))
         self.page.items += items
