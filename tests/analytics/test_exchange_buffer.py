@@ -40,7 +40,7 @@ def test_exchanges_of_other_accounts_and_services_are_not_kept() -> None:
     assert buffer.take(10) == []
     buffer.record(answered(request_of("table", "QueryEntity"), Response(200)))
     assert [
-        kept.exchange.record.operation for kept in buffer.take(10) if isinstance(kept.exchange, RecordedExchange)
+        exchange.record.operation for _, _, exchange in buffer.take(10) if isinstance(exchange, RecordedExchange)
     ] == ["QueryEntity"]
 
 

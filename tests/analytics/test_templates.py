@@ -1,17 +1,22 @@
 """Lines of requests that templates have answered are those of requests that the service has answered."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from lazulite.analytics.exchange_buffer import ExchangeBuffer
+from lazulite.analytics.exchange_buffer import AnalyticsCounts, ExchangeBuffer
+from lazulite.analytics.log_container import TICKS_PER_HOUR, LogContainer, folder_of
 from lazulite.analytics.log_lines import lines_of
 from lazulite.analytics.log_reader import read_line
-from lazulite.analytics.requests import AnalyticsRequest, RequestReader
+from lazulite.analytics.log_writer import LogWriter
+from lazulite.analytics.requests import AnalyticsRequest, RepeatedRequest, RequestReader
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.addressing import Addressing
+from lazulite.protocol.metadata import Metadata
 from lazulite.server.observability.exchange import Exchange, RepeatedExchange
+from lazulite.table.model.edm import format_datetime
 from tests.analytics.samples import ALL, NOW
 from tests.analytics.world import World, serving
 
@@ -66,6 +71,19 @@ def _read(exchanges: Sequence[Exchange | RepeatedExchange]) -> list[AnalyticsReq
     return reader.read(buffer.take(10**6))
 
 
+class _Blobs(LogContainer):
+    """Keeps what is published, by the folder."""
+
+    def __init__(self) -> None:
+        self.published: dict[str, tuple[bytes, dict[str, str]]] = {}
+
+    async def put(self, account: str, folder: str, content: bytes, metadata: Metadata) -> str:
+        """See `LogContainer`."""
+        assert folder not in self.published
+        self.published[folder] = content, dict(metadata)
+        return folder
+
+
 def _usual(line: str) -> str:
     """Return a line without what differs from request to request."""
     line = re.sub(r"\d\d\d\d-\d\d-\d\dT[\d:.]*Z|[a-z]*day, [\w -]+ [\d:]+ GMT|datetime'[^']*'|0x\w+", "", line)
@@ -74,18 +92,28 @@ def _usual(line: str) -> str:
     return re.sub(r"r\d+|b\d+\.txt|popreceipt=[^&\"]*|blockid=[^&\"]*", "", line)
 
 
-@pytest.mark.parametrize("service", USES)
-def test_lines_of_templates_equal_those_of_the_service(service: str) -> None:
+@pytest.fixture(scope="module")
+def used() -> dict[str, list[Exchange | RepeatedExchange]]:
+    """The exchanges of some requests to each service."""
+    found: dict[str, list[Exchange | RepeatedExchange]] = {}
     with serving() as world:
         world.tables.create_table("orders")
         world.queues.create_queue("jobs")
         world.blobs.create_container("box")
-        world.access.all.clear()
-        for number in range(8):
-            USES[service](world, number)
+        for service, use in USES.items():
+            world.access.all = found[service] = []
+            for number in range(8):
+                use(world, number)
+    return found
+
+
+@pytest.mark.parametrize("service", USES)
+def test_lines_of_templates_equal_those_of_the_service(
+    service: str, used: dict[str, list[Exchange | RepeatedExchange]]
+) -> None:
     by_operation: dict[str, dict[bool, list[str]]] = {}
     keys: dict[bool, set[str]] = {True: set(), False: set()}
-    for exchange, request in zip(world.access.all, _read(world.access.all), strict=True):
+    for exchange, request in zip(used[service], _read(used[service]), strict=True):
         is_template = isinstance(exchange, RepeatedExchange)
         (line,) = lines_of(request, "1.0")
         by_operation.setdefault(request.operation, {True: [], False: []})[is_template].append(line)
@@ -100,14 +128,9 @@ def test_lines_of_templates_equal_those_of_the_service(service: str) -> None:
         assert len(keys[True]) >= 4
 
 
-def test_sizes_of_heads_are_those_of_the_wire() -> None:
-    with serving() as world:
-        world.tables.create_table("orders")
-        world.access.all.clear()
-        for number in range(8):
-            _entities(world, number)
+def test_sizes_of_heads_are_those_of_the_wire(used: dict[str, list[Exchange | RepeatedExchange]]) -> None:
     sizes: dict[str, dict[bool, set[int]]] = {}
-    for exchange, request in zip(world.access.all, _read(world.access.all), strict=True):
+    for exchange, request in zip(used["table"], _read(used["table"]), strict=True):
         found = sizes.setdefault(request.operation, {True: set(), False: set()})
         found[isinstance(exchange, RepeatedExchange)].add(request.request_head_bytes)
     for operation in ("QueryEntity", "InsertEntity"):  # Others have an ETag, whose length differs.
@@ -115,13 +138,39 @@ def test_sizes_of_heads_are_those_of_the_wire() -> None:
         assert found[True] == found[False]
 
 
-def test_version_2_and_a_secondary() -> None:
-    with serving() as world:
-        world.blobs.create_container("box")
-        world.access.all.clear()
-        for number in range(6):
-            _blobs(world, number)
-    requests = _read(world.access.all)
+async def test_the_writer_makes_lines_together_and_each_goes_to_its_hour(
+    used: dict[str, list[Exchange | RepeatedExchange]],
+) -> None:
+    exchanges = [each for found in used.values() for each in found]
+    requests = [request for request in _read(exchanges) if isinstance(request, RepeatedRequest)]
+    assert {request.operation_class for request in requests} == {"read", "write", "delete"}
+    requests.sort(key=lambda request: (request.service, request.operation))  # Those that are alike follow each other.
+    seen, all_of = Counter[str](), Counter(request.operation for request in requests)
+    for request in requests:
+        seen[request.operation] += 1
+        request.ended += TICKS_PER_HOUR * (seen[request.operation] > all_of[request.operation] // 2)
+        request.started += seen.total()
+    assert max(all_of.values()) > 4
+    counts, blobs = AnalyticsCounts(), _Blobs()
+    writer = LogWriter(blobs, counts, pytest.fail)
+    writer.take(requests)
+    await writer.publish()
+    expected: dict[str, list[str]] = {}
+    for request in requests:
+        folder = folder_of(request.service, request.ended // TICKS_PER_HOUR)
+        expected.setdefault(folder, []).append(lines_of(request, "1.0")[0])
+    found = {folder: content.decode().splitlines() for folder, (content, _) in blobs.published.items()}
+    assert found == expected
+    assert counts.lines == len(requests)
+    for folder, (_, metadata) in blobs.published.items():
+        those = [each for each in requests if folder_of(each.service, each.ended // TICKS_PER_HOUR) == folder]
+        starts = [f"{format_datetime(pick(each.started for each in those))[:19]}Z" for pick in (min, max)]
+        assert [metadata["StartTime"], metadata["EndTime"]] == starts
+        assert set(metadata["LogType"].split(",")) == {each.operation_class for each in those}
+
+
+def test_version_2_and_a_secondary(used: dict[str, list[Exchange | RepeatedExchange]]) -> None:
+    requests = _read(used["blob"])
     assert all(lines_of(request, "2.0")[0].endswith(";;;;;;;;") for request in requests)
     assert not any(request.is_secondary for request in requests)
 

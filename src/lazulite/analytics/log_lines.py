@@ -13,10 +13,10 @@ Source: reference §18.1.
 import json
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 from urllib.parse import quote
 
 from lazulite.analytics.operations import COPY_BLOB
@@ -25,7 +25,6 @@ from lazulite.analytics.requests import (
     AnalyticsRequest,
     Authentication,
     LoggedRequest,
-    RenderedForm,
     RepeatedRequest,
     RequestForm,
     find_field,
@@ -72,11 +71,13 @@ _CLAIMS: Final = (("oid",), ("tid",), ("appid", "azp"), ("aud",), ("iss",), ("up
 _NO_IDENTITY: Final = ";;;;;;;;"
 
 
-def text_of(request: AnalyticsRequest, version: str) -> tuple[str, int]:
-    """Return the lines of a request, each with its line feed, and their number. See `lines_of`."""
-    if isinstance(request, RepeatedRequest):
-        return _line_of_template(request, version), 1
-    lines = lines_of(request, version)
+def texts_of(requests: Sequence[AnalyticsRequest], version: str) -> tuple[str, int]:
+    """Return the lines of requests of one form, or of one request, each with its line feed; and their number."""
+    first = requests[0]
+    if isinstance(first, RepeatedRequest):
+        alike = cast("Sequence[RepeatedRequest]", requests)
+        return "".join(map(line_maker(first.form, version), alike)), len(requests)
+    lines = lines_of(first, version)
     return "".join([f"{line}\n" for line in lines]), len(lines)
 
 
@@ -88,7 +89,7 @@ def lines_of(request: AnalyticsRequest, version: str) -> tuple[str, ...]:
         version: `1.0` or `2.0`.
     """
     if isinstance(request, RepeatedRequest):
-        return (_line_of_template(request, version)[:-1],)
+        return (line_maker(request.form, version)(request)[:-1],)
     status, http_status = _status(request)
     total_ms = round(request.total_ms)
     server_ms = min(round(request.server_ms), total_ms)
@@ -129,117 +130,154 @@ def lines_of(request: AnalyticsRequest, version: str) -> tuple[str, ...]:
     )
 
 
-def _line_of_template(request: RepeatedRequest, version: str) -> str:
-    """Return the line of a request that a template has answered, with its line feed; mostly of parts that are there."""
-    form, exchange = request.form, request.exchange
-    rendered = form.rendered.get(version)
-    if rendered is None:
-        rendered = form.rendered[version] = _render(form, version)
-    before, facts, target, named, md5, conditions, texts, client_id_at, client_id, length_at, length, identity = (
-        rendered
-    )
-    values, opening = exchange.values, exchange.opening
-    head_in, body_in, head_out, body_out = exchange.sizes
-    if md5 is None or conditions is None or identity is None:
-        headers = form.headers_of(values)
-        md5, conditions = _md5(headers), _conditions(headers)
-        if identity is None:
-            identity = _identity(request, headers.get("authorization", ""))
-    if client_id_at is not None:
-        client_id = _client_id(values[client_id_at].decode("ascii"))
-    if length_at is not None:
-        length = values[length_at].decode("ascii")
-    milliseconds = int(exchange.elapsed_ms + 0.5)
-    etag, server_md5, modified = find_field(opening, "ETag: "), "", ""
-    if form.service == "blob":
-        server_md5 = quoted(find_field(opening, "Content-MD5: "))
-        modified = _modified(find_field(opening, "Last-Modified: "), "")
-    elif etag:
-        modified = _date_in(etag[:_ETAG_SECOND])
-    keys = keys_of_location(opening) if named else None
-    if keys is None or "=" in keys[0] or "=" in keys[1]:
-        place = _target(request, form, target)
-    else:
-        place = f'{named}{keys[0]}/{keys[1]}"'
-    return (
-        f"{before}{_time(request.started)}{facts[0]}{exchange.status};{milliseconds};{milliseconds}{facts[1]}"
-        f"{place};{exchange.request_id};0;{_client(exchange.client)}{facts[2]}"
-        f"{head_in};{body_in};{head_out};{body_out};{length or body_in};{md5};{server_md5};"
-        f"{_quoted_etag(etag)};{modified};{conditions};{texts};{client_id}{identity}\n"
-    )
+def line_maker(form: RequestForm, version: str) -> Callable[[RepeatedRequest], str]:
+    """Return what makes the line, with its line feed, of each request that a template has answered.
 
+    What such requests have in common is written now, once.
 
-def _target(request: RepeatedRequest, form: RequestForm, target: tuple[str, ...] | None) -> str:
-    """Return the fields 12 and 13 of a request behind the host, given what `_target_of` returned."""
-    values = request.exchange.values
-    names = b"/".join(values[: form.keys])
-    if target is None or b"%" in names or b"&" in names or b"=" in names:  # It differs in quotes, or is a signature.
-        return f"{_in_url(form.path_of(values))}{_query_of(form.query_of(values))}{_key(request.key)}"
-    if form.keys == len(_TWO_KEYS):
-        start, middle, end = target
-        first, second = values[0].decode("ascii"), values[1].decode("ascii")
-        return f'{start}{first}{middle}{second}{end}{first}/{second}"'
-    if form.keys:
-        start, end = target
-        name = names.decode("ascii")
-        return f'{start}{name}{end}{name}"'
-    return f"{target[0]}{_key(request.key)}"
-
-
-def _target_of(form: RequestForm) -> tuple[str, ...] | None:
-    """Return the fields 12 and 13 behind the host: what stands before each key of the path, and before all keys.
-
-    None: the fields differ in more than keys.
+    Args:
+        form: of the template.
+        version: `1.0` or `2.0`.
     """
+    known = form.lines.get(version)
+    if known is None:
+        known = form.lines[version] = _new_maker(form, version)
+    return known
+
+
+def _new_maker(form: RequestForm, version: str) -> Callable[[RepeatedRequest], str]:
+    headers, indexes = form.headers, dict(form.varying)
+    host = percent_encoded(headers.get("host", ""), _RAW_IN_HOST)
+    parties = _parties(form.authentication, form.account, form.service)
+    operation = f"Z;{form.operation};{PREFIXES[form.authentication]}Success;"
+    whose = f';{parties};"{form.scheme}://{host}'
+    target, result = _target_maker(form), _blob_result if form.service == "blob" else _entity_result
+    used, asked = f";{form.version};", _asked_maker(form, version)
+    length, length_at = headers.get("content-length", ""), indexes.get("content-length")
+
+    def line(request: RepeatedRequest) -> str:
+        exchange = request.exchange
+        head_in, body_in, head_out, body_out = exchange.sizes
+        ms, ticks = int(exchange.elapsed_ms + 0.5), str(request.started)
+        stated = (length or body_in) if length_at is None else exchange.values[length_at].decode()
+        md5, rest = asked(request)
+        return (
+            f"{version};{_second(ticks[:-_DECIMALS])}{ticks[-_DECIMALS:]}{operation}{exchange.status};{ms};{ms}{whose}"
+            f"{target(request)};{exchange.request_id};0;{_client(exchange.client)}{used}"
+            f"{head_in};{body_in};{head_out};{body_out};{stated};{md5}{result(exchange.opening)}{rest}"
+        )
+
+    return line
+
+
+def _target_maker(form: RequestForm) -> Callable[[RepeatedRequest], str]:
+    """Return what makes the fields 12 and 13 behind the host."""
     if form.query_form is not None or isinstance(form.path, str) != (not form.keys):
-        return None
+        return _target
     query = _query_of(form.query)
-    if isinstance(form.path, str):
-        return (f"{_in_url(form.path)}{query}",)
+    if not isinstance(form.path, str):
+        return _target_of_keys(form, query)
+    place = f"{_in_url(form.path)}{query}"
+    if form.is_named_by_response:
+        return _target_of_location(form, place)
+    whole = f"{place}{_key(form.key)}"
+    return lambda _: whole
+
+
+def _target(request: RepeatedRequest) -> str:
+    """Return the fields 12 and 13 behind the host."""
+    form, values = request.form, request.exchange.values
+    return f"{_in_url(form.path_of(values))}{_query_of(form.query_of(values))}{_key(request.key)}"
+
+
+def _target_of_keys(form: RequestForm, query: str) -> Callable[[RepeatedRequest], str]:
+    """Return what makes them if the path ends with one key or two, given the end of field 12."""
     marks = tuple(f"\1{number}\1".encode() for number in range(form.keys))
-    starts = re.split("\1\\d\1", f'{form.path_of(marks)}{query}"')
-    return (*starts[:-1], f"{starts[-1]}{quoted(form.key)[1:-1]}/")
+    *starts, end = re.split("\1\\d\1", f"{form.path_of(marks)}{query}{quoted(form.key)[:-1]}/")
+    start, middle = (*starts, "")[:2]
+
+    def of_two(request: RepeatedRequest) -> str:
+        values = request.exchange.values
+        first, second = values[0].decode(), values[1].decode()
+        if _is_unusual(first) or _is_unusual(second):
+            return _target(request)
+        return f'{start}{first}{middle}{second}{end}{first}/{second}"'
+
+    def of_one(request: RepeatedRequest) -> str:
+        name = request.exchange.values[0].decode()
+        return _target(request) if _is_unusual(name) else f'{start}{name}{end}{name}"'
+
+    return of_two if form.keys == len(_TWO_KEYS) else of_one
 
 
-def _time(ticks: int) -> str:
-    """Return a time as `format_datetime7`, after 1602. Requests of one moment name few seconds."""
-    return f"{_second(ticks // TICKS_PER_SECOND)}{str(ticks)[-_DECIMALS:]}Z"
+def _target_of_location(form: RequestForm, place: str) -> Callable[[RepeatedRequest], str]:
+    """Return what makes them if the Location of the response has the keys, given all before field 13."""
+    named = f"{place}{quoted(f'{form.key}/')[:-1]}"
+
+    def of_location(request: RepeatedRequest) -> str:
+        keys = keys_of_location(request.exchange.opening)
+        if keys is None or "=" in keys[0] or "=" in keys[1]:
+            return f"{place}{_key(request.key)}"
+        return f'{named}{keys[0]}/{keys[1]}"'
+
+    return of_location
+
+
+def _is_unusual(name: str) -> bool:
+    """Tell whether a name in a URL differs in quotes, or has a signature."""
+    return "%" in name or "&" in name or "=" in name
+
+
+def _asked_maker(form: RequestForm, version: str) -> Callable[[RepeatedRequest], tuple[str, str]]:
+    """Return what makes the field 23, and what follows field 26: what the client has said of a request."""
+    headers, indexes = form.headers, dict(form.varying)
+    is_bearer = version != "1.0" and form.authentication == "bearer"
+    identity = "" if version == "1.0" else _NO_IDENTITY
+    id_at = indexes.get("x-ms-client-request-id")
+
+    def of_all(request: RepeatedRequest) -> tuple[str, str]:
+        sent = form.headers_of(request.exchange.values)
+        identities = _identity(request, sent.get("authorization", "")) if is_bearer else identity
+        return _md5(sent), f";{_conditions(sent)};{_texts(sent)}{identities}\n"
+
+    if is_bearer or not _VARYING.isdisjoint(indexes):
+        return of_all
+    md5, said = _md5(headers), f";{_conditions(headers)};{_agents(headers)};"
+    if id_at is None:
+        constant = md5, f"{said}{_client_id(headers.get('x-ms-client-request-id', ''))}{identity}\n"
+        return lambda _: constant
+    return lambda request: (md5, f"{said}{_client_id(request.exchange.values[id_at].decode())}{identity}\n")
+
+
+def _entity_result(opening: str) -> str:
+    """Return the fields 24 to 26 of an operation on tables or queues, with the semicolon before each."""
+    etag = find_field(opening, "ETag: ")
+    if not etag:
+        return ";;;"
+    begun, modified = _begun_etag(etag[:_ETAG_SECOND])
+    return f'{begun}{etag[_ETAG_SECOND:].replace(_QUOTE, _QUOTED)}";{modified}'
+
+
+@lru_cache(maxsize=1024)
+def _begun_etag(etag: str) -> tuple[str, str]:
+    """Return the field 25 up to where an ETag is cut, with what stands before it, and the date in it."""
+    return f';;"{etag.replace(_QUOTE, _QUOTED)}', _date_in(etag)
+
+
+def _blob_result(opening: str) -> str:
+    """Return the fields 24 to 26 of an operation on blobs, likewise."""
+    md5, etag = quoted(find_field(opening, "Content-MD5: ")), _quoted_etag(find_field(opening, "ETag: "))
+    return f";{md5};{etag};{_modified(find_field(opening, 'Last-Modified: '), '')}"
 
 
 @lru_cache(maxsize=8)
-def _second(seconds: int) -> str:
-    return f"{format_datetime7(seconds * TICKS_PER_SECOND)[:20]}"
+def _second(seconds: str) -> str:
+    """Return a time up to the point. Requests of one moment name few seconds."""
+    return format_datetime7(int(seconds) * TICKS_PER_SECOND)[:20]
 
 
 _DECIMALS: Final = len(str(TICKS_PER_SECOND)) - 1
 _TWO_KEYS: Final = ("PartitionKey", "RowKey")
-
-
-def _render(form: RequestForm, version: str) -> RenderedForm:
-    indexes = dict(form.varying)
-    headers = form.headers
-    is_plain = _VARYING.isdisjoint(indexes)
-    host = percent_encoded(headers.get("host", ""), _RAW_IN_HOST)
-    parties = _parties(form.authentication, form.account, form.service)
-    target = _target_of(form)
-    return RenderedForm(
-        f"{version};",
-        (
-            f";{form.operation};{PREFIXES[form.authentication]}Success;",
-            f';{parties};"{form.scheme}://{host}',
-            f";{form.version};",
-        ),
-        target,
-        f"{target[0]}{quoted(f'{form.key}/')[:-1]}" if target is not None and form.is_named_by_response else "",
-        _md5(headers) if is_plain else None,
-        _conditions(headers) if is_plain else None,
-        _agents(headers),
-        indexes.get("x-ms-client-request-id"),
-        _client_id(headers.get("x-ms-client-request-id", "")),
-        indexes.get("content-length"),
-        headers.get("content-length", ""),
-        "" if version == "1.0" else None if form.authentication == "bearer" else _NO_IDENTITY,
-    )
 
 
 def _quoted_etag(etag: str) -> str:

@@ -12,13 +12,15 @@ Source: reference §18.1.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from lazulite.analytics.exchange_buffer import AnalyticsCounts
 from lazulite.analytics.log_container import TICKS_PER_HOUR, LogContainer, folder_of
-from lazulite.analytics.log_lines import text_of
+from lazulite.analytics.log_lines import texts_of
 from lazulite.analytics.operations import OperationClass
-from lazulite.analytics.requests import AnalyticsRequest
+from lazulite.analytics.requests import AnalyticsRequest, RequestForm
 from lazulite.engine.contract import EngineError
 from lazulite.table.model.edm import format_datetime
 
@@ -29,6 +31,10 @@ BYTES_MAX: Final = 32 * 1024 * 1024
 UNVERIFIED_BYTES_MAX: Final = 256 * 1024
 """What lines of refused requests without good credentials may take in a minute, of one account and service."""
 _TICKS_PER_MINUTE: Final = TICKS_PER_HOUR // 60
+_LIKE: Final[Callable[[AnalyticsRequest], tuple[RequestForm | None, OperationClass]]] = attrgetter(
+    "form", "operation_class"
+)
+"""What requests whose lines are made together have in common. Only those of templates have a form."""
 
 
 class LogGroup(NamedTuple):
@@ -51,17 +57,14 @@ class LogLines:
         self.count = self.first = self.last = 0
         """The number of lines; the earliest and the latest start of a request, in ticks."""
 
-    def add(self, text: bytes, count: int, operation_class: OperationClass, started: int) -> None:
-        """Add the lines of a request that was started at a tick."""
+    def add(self, text: bytes, count: int, operation_class: OperationClass, started: Sequence[int]) -> None:
+        """Add lines of requests that were started at some ticks."""
         self.texts.append(text)
         self.size += len(text)
         self.count += count
-        if operation_class not in self.classes:
-            self.classes.add(operation_class)
-        if started > self.last:  # noqa: PLR1730 - a call costs more
-            self.last = started
-        if started < self.first or not self.first:
-            self.first = started
+        self.classes.add(operation_class)
+        self.last = max(self.last, *started)
+        self.first = min(self.first or started[0], *started)
 
     def metadata(self, version: str) -> tuple[tuple[str, str], ...]:
         """Return the metadata of the blob, in the order of the names."""
@@ -125,33 +128,39 @@ class LogWriter:
 
     def take(self, requests: Sequence[AnalyticsRequest]) -> None:
         """See `RequestConsumer`."""
-        groups, bytes_max = self._groups, self._bytes_max
-        for request in requests:
-            logging, operation_class = request.properties.logging, request.operation_class
-            if not getattr(logging, operation_class):  # Its fields have the names of the classes.
+        for (form, operation_class), run in groupby(requests, _LIKE):
+            alike: list[AnalyticsRequest] = list(run)
+            if not getattr(alike[0].properties.logging, operation_class):  # Its fields have the names of the classes.
                 continue
-            version, ended = logging.version, request.ended
-            written, count = text_of(request, version)
-            text = written.encode()
-            size = len(text)
-            if self._held_bytes + size > bytes_max:
-                self._counts.dropped_lines += count
-                continue
-            if (
-                not request.is_verified
-                and is_refusal(request)
-                and not self._unverified.take(request.account, request.service, ended // _TICKS_PER_MINUTE, size)
-            ):
-                self._counts.refused_lines += count
-                continue
-            key = request.account, request.service, version, ended // TICKS_PER_HOUR
-            lines = groups.get(key)  # type: ignore[call-overload]  # equal to the named tuple, and made faster
-            if lines is None:
-                lines = groups[LogGroup(*key)] = LogLines()
-            lines.add(text, count, operation_class, request.started)
-            self._held_bytes += size
-            if lines.size >= self._blob_bytes_max:
-                self._is_due.set()
+            if form is None or alike[0].ended // TICKS_PER_HOUR != alike[-1].ended // TICKS_PER_HOUR:
+                for request in alike:
+                    self._add([request])
+            else:
+                self._add(alike)
+
+    def _add(self, requests: Sequence[AnalyticsRequest]) -> None:
+        """Add the lines of requests that have one class and one group, all or none of them."""
+        request = requests[0]
+        version, ended = request.properties.logging.version, request.ended
+        written, count = texts_of(requests, version)
+        text = written.encode()
+        size = len(text)
+        if self._held_bytes + size > self._bytes_max:
+            self._counts.dropped_lines += count
+            return
+        if (
+            not request.is_verified
+            and is_refusal(request)
+            and not self._unverified.take(request.account, request.service, ended // _TICKS_PER_MINUTE, size)
+        ):
+            self._counts.refused_lines += count
+            return
+        group = LogGroup(request.account, request.service, version, ended // TICKS_PER_HOUR)
+        lines = self._groups.setdefault(group, LogLines())
+        lines.add(text, count, request.operation_class, [each.started for each in requests])
+        self._held_bytes += size
+        if lines.size >= self._blob_bytes_max:
+            self._is_due.set()
 
     async def run(self, seconds: float) -> None:
         """Publish with so many seconds between two times, full blobs before that, and the rest after `stop`."""

@@ -99,6 +99,10 @@ class LoggedRequest(NamedTuple):
     """Of a change set that was applied."""
 
     @property
+    def form(self) -> None:
+        """None: no template has answered it."""
+
+    @property
     def prefix(self) -> str:
         """What stands before the status: `SAS`, `Anonymous`, `OAuth` (in logs only) or nothing."""
         return PREFIXES[self.authentication]
@@ -110,29 +114,6 @@ PREFIXES: Final[Mapping[Authentication, str]] = {
     "anonymous": "Anonymous",
     "bearer": "OAuth",
 }
-
-
-class RenderedForm(NamedTuple):
-    """The parts of lines that the requests of one template have in common. None: they do not have it in common."""
-
-    before: str
-    facts: tuple[str, str, str]
-    """The fields 3 and 4; 8 to 11 and the beginning of the URL; and 17."""
-    target: tuple[str, ...] | None
-    """The fields 12 and 13 behind the host: what stands before each key of the path, and before all keys at the end."""
-    named: str
-    """The same up to the keys that the Location of the response has; "" if it has none."""
-    md5: str | None
-    conditions: str | None
-    texts: str
-    """The fields 28 and 29."""
-    client_id_at: int | None
-    """The index of the client's id among the values."""
-    client_id: str
-    length_at: int | None
-    """Likewise, of Content-Length."""
-    length: str
-    identity: str | None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -163,8 +144,8 @@ class RequestForm:
     """Those that all have."""
     varying: Sequence[tuple[str, int]]
     """The others: their names, and the indexes of their values."""
-    rendered: "dict[str, RenderedForm]"
-    """The lines' constant parts, by their version."""
+    lines: "dict[str, Callable[[RepeatedRequest], str]]"
+    """What makes the line of one, by the version of the line. `log_lines` fills it."""
 
     @property
     def is_secondary(self) -> bool:
@@ -449,7 +430,7 @@ class RequestReader:
             keys=keys,
             headers=headers,
             varying=tuple((name, index) for index, name in enumerate(names) if name != KEY),
-            rendered={},
+            lines={},
         )
 
     def _address(self, request: Request, service: str) -> Address | None:
