@@ -10,6 +10,7 @@ import lazulite.testing
 from lazulite.app.commands import ADDRESSES
 from lazulite.cli import main
 from lazulite.control.command import NoArguments
+from lazulite.control.socket_file import SOCKET
 from lazulite.settings.addresses import DEFAULT_PORTS
 
 PORTS = {"table": 10002, "queue": 10001, "blob": 10000}
@@ -70,3 +71,21 @@ def test_without_a_server_the_error_says_so(
     err = capsys.readouterr().err
     assert f"no server takes commands at {tmp_path}/lazulite.sock; start lazulite serve, or check --" in err
     assert err.count("\n") == 1
+
+
+def test_a_socket_names_the_server_and_without_it_nothing_is_asked(
+    location: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So a server in memory, or of a database, is reached: neither has a socket in a location."""
+
+    def run(*arguments: str, socket: Path = location / SOCKET) -> tuple[int, str, str]:
+        code = main([*arguments, "--control-socket", str(socket), "--location", str(tmp_path / "none")])
+        return code, *capsys.readouterr()
+
+    assert run("queue", "create", "by-socket")[0] == 0
+    assert run("queue", "put", "by-socket", "kept")[0] == 0
+    assert "by-socket\n" in run("queue", "ls")[1]
+    assert run("export", "--state", str(tmp_path / "state"))[0] == 0
+    assert '"kept"' in (tmp_path / "state" / "state.toml").read_text(encoding="utf-8")
+    missing = tmp_path / "missing"
+    assert run("queue", "ls", socket=missing) == (1, "", f"lazulite: no server takes commands at {missing}\n")

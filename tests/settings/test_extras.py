@@ -28,6 +28,7 @@ def without(modules: list[str], *arguments: str) -> tuple[int, str]:
     ("extra", "arguments"),
     [
         ("png", ["heat", "Orders", "-o", "heat.png"]),
+        ("parquet", ["export", "Orders", "-o", "orders.parquet"]),
         ("postgres", ["serve", "--engine", URL]),
         ("postgres", ["account", "list", "--engine", URL]),
         ("postgres", ["upgrade", "--engine", URL]),

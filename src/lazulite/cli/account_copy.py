@@ -19,7 +19,7 @@ from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import connection_text, endpoints_of, read_connection_string
 from lazulite.cli.errors import CommandError
 from lazulite.cli.http_sender import HttpSender
-from lazulite.cli.running_addresses import served, with_running_addresses
+from lazulite.cli.running_addresses import control_socket, served, with_running_addresses
 from lazulite.cli.summary import CommandOutput, labelled
 from lazulite.control.client import Client
 from lazulite.control.command import ControlError
@@ -88,10 +88,11 @@ def _there(args: Namespace, environ: Mapping[str, str]) -> _Side:
 
 def _messages(args: Namespace, source: _Side, sender: Sender) -> MessageSource | None:
     """Return what tells the messages of the source, and say what that loses; None if they are left out."""
-    location = args.from_location if args.direction == "pull" else args.location
-    if location is not None and (location / SOCKET).exists():
-        return KeptMessages(partial(_kept, Client.at(location / SOCKET), source.account))
-    if args.direction == "pull" and location is not None:
+    location = args.from_location if args.direction == "pull" else None
+    socket = control_socket(args) if args.direction == "push" else location and location / SOCKET
+    if socket is not None and socket.exists():
+        return KeptMessages(partial(_kept, Client.at(socket), source.account))
+    if location is not None:
         raise CommandError(f"no server runs in {location}")
     if args.messages == "get":
         _say(

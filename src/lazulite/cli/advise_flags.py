@@ -47,8 +47,6 @@ def add(parser: ArgumentParser) -> None:
     flag("--json", action="store_true", help="print an object of JSON")
     text = "file that has the connection string of the account; -: standard input"
     flag("--connection-string-file", type=Path, metavar="FILE", help=text)
-    text = "socket of the server, as lazulite serve --control-socket names it (that of the location)"
-    flag("--control-socket", type=Path, metavar="PATH", help=text)
 
 
 def _sample_rows(text: str) -> int:

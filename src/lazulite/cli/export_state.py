@@ -11,11 +11,10 @@ from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import connection_text
 from lazulite.cli.errors import CommandError
 from lazulite.cli.http_sender import HttpSender
-from lazulite.cli.running_addresses import with_running_addresses
+from lazulite.cli.running_addresses import control_socket, with_running_addresses
 from lazulite.cli.summary import CommandOutput
 from lazulite.control.client import Client
 from lazulite.control.command import ControlError
-from lazulite.control.socket_file import SOCKET
 from lazulite.resources.queues import Message
 from lazulite.resources.sender import RequestError
 from lazulite.seed.value import SeedError
@@ -47,7 +46,7 @@ def _opened(args: Namespace, environ: Mapping[str, str], stack: ExitStack) -> tu
         return stack.enter_context(HttpSender(connection_text(args.connection, environ))), None
     reached = with_running_addresses(args, environ)
     sender = stack.enter_context(HttpSender.from_args(reached, choose_account(args, environ)))
-    socket = args.location / SOCKET
+    socket = control_socket(args)
     return sender, _kept(Client.at(socket), sender.account) if socket.exists() else None
 
 

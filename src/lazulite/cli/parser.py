@@ -511,6 +511,10 @@ def _add_stress(commands: Commands) -> None:
 def _control_flags(parser: Parser) -> None:
     """Add the flags that name a running server."""
     _location_flag(parser)
+    _control_socket(parser)
+
+
+def _control_socket(parser: Parser) -> None:
     text = "socket of the server, as lazulite serve --control-socket names it (that of the location)"
     parser.add_argument("--control-socket", type=Path, metavar="PATH", help=text)
 
@@ -545,7 +549,7 @@ def _add_upgrade(commands: Commands) -> None:
 def _account_flags(parser: Parser) -> None:
     parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
     parser.add_argument("--key", type=int, choices=(1, 2), default=1, help="number of the account's key (1)")
-    _location_flag(parser)
+    _control_flags(parser)
     address_flags.add_reached(parser)
 
 

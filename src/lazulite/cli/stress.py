@@ -181,7 +181,7 @@ def _endpoint(args: Namespace, environ: Mapping[str, str], service: str) -> _End
     text = args.connection_string
     if args.connection_string_file is not None:
         text = read_file(args.connection_string_file)
-    elif text == "" or (text is None and args.account is None and not args.location_given):
+    elif text == "" or (text is None and not any((args.account, args.location_given, args.control_socket))):
         text = environ.get(CONNECTION_STRING_VARIABLE)
     if text:
         named = read_connection_string(connection_text(text, environ), service)
