@@ -130,6 +130,20 @@ def test_poison_messages_go_back_page_by_page(
         assert [each["text"] for each in messages(client, poison)] == ["message 59"]
 
 
+def test_a_move_that_breaks_off_leaves_both_and_never_neither(
+    client: Client, queue: QueueClient, storage: lazulite.testing.Storage
+) -> None:
+    with QueueServiceClient.from_connection_string(storage.connection_string) as service:
+        target = service.create_queue(f"{queue.queue_name}-target")
+        queue.send_message("one")
+        what = ("message", messages(client, queue)[0]["position"])
+        with storage.faults.rule(operation="DeleteMessage", error="ServerBusy"):
+            seen = post(client, url(queue, do="move"), ("target", str(target.queue_name)), what)
+        assert seen.status >= 400
+        assert [[each["text"] for each in messages(client, where)] for where in (queue, target)] == [["one"], ["one"]]
+        assert "one message is in both queues" in client.get(url(queue)).text
+
+
 def test_a_queue_is_cleared_by_its_typed_name(client: Client, queue: QueueClient) -> None:
     queue.send_message("x")
     assert client.post(url(queue, do="clear"), {"confirm": "x"}).status == 400

@@ -1,5 +1,6 @@
 """What a page or an action gets, and what it returns."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from socket import socket
@@ -51,6 +52,8 @@ class PageServices:
     """Returns the gauges of the store; empty for a database."""
     accounts: AccountStore | None
     """Where accounts are kept; None in memory. Its methods block, so they run in a thread."""
+    replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held from a look at what has no ETag until it is replaced."""
 
     @property
     def read_only(self) -> bool:

@@ -1,9 +1,14 @@
 """The stored access policies of a table, a queue or a container: one page for the three, which replaces all of them.
 
 A time is kept as it is written, with all of its digits. A row without a name is left out.
+
+The services have no ETag for policies of tables and queues. So a form has the digest of the policies that it began
+with: policies that another client has changed since are shown above, and replaced when the form is sent again. Forms
+that the explorer gets at the same time are checked one after the other.
 """
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
@@ -22,6 +27,7 @@ POLICIES: Mapping[str, str] = {
 _ACCESS = "x-ms-blob-public-access"
 _HINT = "Write a time as 2026-11-28T09:30:00Z, and permissions as letters in their order."
 _COLUMNS = ("name", "permission", "start", "expiry")
+_CONFLICT = "Another client has changed these policies. Both versions are below. Saving again replaces theirs."
 
 
 class PolicyRow(NamedTuple):
@@ -56,31 +62,42 @@ _KINDS: Mapping[str, _Kind] = {
 async def show_policies(call: PageCall) -> Context:
     """Return the policies of the resource that the path names."""
     rows, _ = await _stored(call)
-    return _context(call, rows, "")
+    return _context(call, rows, rows)
 
 
 async def save_policies(call: PageCall) -> Redirect | Again:
-    """Replace the policies; what the service rejects is shown again, with the reason."""
+    """Replace the policies that the form began with; what is not saved is shown again, with the reason."""
     columns = [[text.strip() for text in call.fields.get(name, ())] for name in _COLUMNS]
     if len(set(map(len, columns))) != 1 or len(columns[0]) > POLICIES_MAX:
         raise PageError(400, "the form is malformed: load the page again")
     rows = [PolicyRow(*each) for each in zip(*columns, strict=True)]
-    nameless = next((each for each in rows if any(each) and not each.name), None)
-    if nameless is not None:
-        return Again(_context(call, rows, "Each policy needs a name. Empty a whole row to remove a policy."), 400)
-    kind, path = _addressed(call)
-    _, access = await _stored(call)
-    headers = {"Content-Type": "application/xml", **({_ACCESS: access} if access else {})}
-    kept = [each for each in rows if each.name]
-    try:
-        await call.service(kind.service).send("PUT", path, kind.parameters, headers, _document(kept))
-    except BackendError as error:
-        if error.status != 400:
-            raise
-        return Again(_context(call, rows, f"{error} {_HINT}"), 400)
+    async with call.services.replacing:
+        stored, access = await _stored(call)
+        if call.form.get("version") != _version(stored):
+            return Again(_context(call, rows, stored, _CONFLICT, is_conflict=True), 412)
+        if any(any(each) and not each.name for each in rows):
+            text = "Each policy needs a name. Empty a whole row to remove a policy."
+            return Again(_context(call, rows, stored, text), 400)
+        kept = [each for each in rows if each.name]
+        problem = await _replace(call, kept, access)
+    if problem:
+        return Again(_context(call, rows, stored, problem), 400)
     noun, name = _named(call)
     count = f"{len(kept)} {'policy' if len(kept) == 1 else 'policies'}"
     return Redirect(link(POLICIES[noun], account=call.account, **{noun: name}), f"{name} has {count} now.")
+
+
+async def _replace(call: PageCall, rows: Sequence[PolicyRow], access: str) -> str:
+    """Replace the policies; return why the service rejects them, or "". Raises `BackendError`: for another reason."""
+    kind, path = _addressed(call)
+    headers = {"Content-Type": "application/xml", **({_ACCESS: access} if access else {})}
+    try:
+        await call.service(kind.service).send("PUT", path, kind.parameters, headers, _document(rows))
+    except BackendError as error:
+        if error.status != 400:
+            raise
+        return f"{error} {_HINT}"
+    return ""
 
 
 def _named(call: PageCall) -> tuple[str, str]:
@@ -117,7 +134,20 @@ def _document(rows: Sequence[PolicyRow]) -> bytes:
     return f'<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers>{"".join(parts)}</SignedIdentifiers>'.encode()
 
 
-def _context(call: PageCall, rows: Sequence[PolicyRow], problem: str) -> Context:
+def _version(rows: Sequence[PolicyRow]) -> str:
+    """Return a digest of policies; another order gives another one."""
+    return sha256(_document(rows)).hexdigest()
+
+
+def _context(
+    call: PageCall,
+    rows: Sequence[PolicyRow],
+    stored: Sequence[PolicyRow],
+    problem: str = "",
+    *,
+    is_conflict: bool = False,
+) -> Context:
+    """Return a form of policies that begins with the stored ones."""
     noun, name = _named(call)
     return {
         "noun": noun,
@@ -126,4 +156,7 @@ def _context(call: PageCall, rows: Sequence[PolicyRow], problem: str) -> Context
         "count": len(rows),
         "letters": _KINDS[noun].letters,
         "problem": problem,
+        "version": _version(stored),
+        "theirs": stored if is_conflict else (),
+        "is_conflict": is_conflict,
     }
