@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from azure.data.tables import TableClient, TableServiceClient
@@ -22,9 +23,11 @@ from lazulite.app.commands import (
     TableArguments,
 )
 from lazulite.control.command import ControlError
+from lazulite.engine.contract import EngineError
 from lazulite.table.indexes.build import IndexBuilder
-from lazulite.table.indexes.build_notes import BuildProgress
+from lazulite.table.indexes.build_notes import BuildCounts, BuildProgress
 from lazulite.testing import server as storage_server
+from tests.server_process import SECONDS_MAX
 
 from .test_serve import lazulite, rejected, serving
 from .test_serve_workers import BOTH
@@ -94,7 +97,7 @@ def test_an_index_is_created_used_explained_and_dropped(tmp_path: Path) -> None:
 
 def test_workers_keep_and_use_an_index(tmp_path: Path) -> None:
     location = tmp_path / "data"
-    with serving(location, *BOTH, "--silent") as server:
+    with serving(location, *BOTH, "--silent", "--metrics-port", "0", lines=3) as server:
         fill(server.lines[1])
         here = ("-l", str(location))
         assert lazulite("index", "create", "Orders", "c", "--on", "City", "--scope", "table", *here).returncode == 0
@@ -103,6 +106,10 @@ def test_workers_keep_and_use_an_index(tmp_path: Path) -> None:
             count, timing = cities(server.lines[1])
             assert count == 40
             assert 'index;desc="c"' in timing
+        with urlopen(server.lines[2].removeprefix("metrics: ").strip(), timeout=SECONDS_MAX) as page:
+            lines = page.read().decode().splitlines()
+        assert {"lazulite_index_builds 0.0", "lazulite_index_build_rows_total 200.0"} <= {*lines}
+        assert "lazulite_index_builds_finished_total 1.0" in lines
         assert server.stop()[0] == 0
     assert "no damage found" in lazulite("check", "-l", str(location)).stdout
 
@@ -133,6 +140,32 @@ def test_a_build_is_continued_when_the_server_starts(tmp_path: Path) -> None:
         [index] = storage.control.stream(INDEX_LIST, TableArguments("Orders"))
         assert isinstance(index, dict)
         assert index["state"] == "ready"
+
+
+async def test_builds_are_counted_without_what_an_earlier_process_has_done() -> None:
+    goes_on = asyncio.Event()
+
+    async def steps(*rows: int, error: bool = False) -> AsyncGenerator[BuildProgress, None]:
+        for each in rows:
+            yield BuildProgress(each)
+        if error:
+            raise EngineError("damaged")
+        await goes_on.wait()
+
+    counts = BuildCounts()
+    builds = [indexes._Build(work, counts) for work in (steps(5, 7, 10), steps(0, 4, error=True), steps(0, 1))]
+    await asyncio.wait([builds[1].task])
+    assert (counts.running, counts.rows, counts.finished, counts.failed) == (2, 5 + 4 + 1, 0, 1)
+    builds[2].task.cancel()
+    goes_on.set()
+    await asyncio.wait([build.task for build in builds])
+    assert isinstance(builds[1].task.exception(), EngineError)
+    assert counts.readings() == {
+        "index_builds": 0,
+        "index_build_rows_total": 10,
+        "index_builds_finished_total": 1,
+        "index_builds_failed_total": 1,
+    }
 
 
 class Idle(indexes._Build):

@@ -310,7 +310,7 @@ def _readings(applications: Iterable[HttpApplication], store: Store, buffer: Exc
         "buffered_bytes": buffered_bytes,
         **analytics_readings(buffer.counts),
         **store_readings(store.statistics),
-        **store.counters(),
+        **store.counts(),
     }
 
 

@@ -31,7 +31,7 @@ from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.indexes.build import IndexBuilder, Settle
-from lazulite.table.indexes.build_notes import BuildProgress
+from lazulite.table.indexes.build_notes import BuildCounts, BuildProgress
 from lazulite.table.indexes.definition import DeclarationError, Index, Scope
 from lazulite.table.indexes.planner import Reason, access_by, plan_indexes
 from lazulite.table.query.filter import parse, query_class
@@ -66,18 +66,29 @@ def _is_cluster(engine: Engine) -> bool:
 class _Build:
     """A build that goes on in the background."""
 
-    def __init__(self, work: AsyncGenerator[BuildProgress, None]) -> None:
+    def __init__(self, work: AsyncGenerator[BuildProgress, None], counts: BuildCounts) -> None:
         self.progress = BuildProgress()
+        self._counts = counts
         self._ended = False
         self._news = asyncio.Event()
         self.task = asyncio.create_task(self._run(work))
 
     async def _run(self, work: AsyncGenerator[BuildProgress, None]) -> None:
+        counts = self._counts
+        counts.running += 1
+        noted: int | None = None  # The first step is what an earlier process has done.
         try:
             async for progress in work:
-                self.progress = progress
+                if noted is not None:
+                    counts.rows += progress.rows - noted
+                self.progress, noted = progress, progress.rows
                 self._tell()
+            counts.finished += 1
+        except Exception:
+            counts.failed += 1
+            raise
         finally:
+            counts.running -= 1
             await work.aclose()
             self._ended = True
             self._tell()
@@ -116,14 +127,21 @@ class IndexCommands:
         directory: the accounts.
         invalidated: keeps rows out of all caches while they are changed.
         settle: see `table.indexes.build`.
+        counts: of the builds; None: they are not kept.
     """
 
     def __init__(
-        self, engine: Engine, directory: AccountDirectory, invalidated: Invalidated, settle: Settle | None = None
+        self,
+        engine: Engine,
+        directory: AccountDirectory,
+        invalidated: Invalidated,
+        settle: Settle | None = None,
+        counts: BuildCounts | None = None,
     ) -> None:
         self._engine = engine
         self._builder = IndexBuilder(engine, invalidated, settle or settle_of(engine))
         self._directory = directory
+        self._counts = counts or BuildCounts()
         self._builds: dict[tuple[str, str, str], _Build] = {}
 
     def register(self, channel: Channel) -> None:
@@ -232,7 +250,8 @@ class IndexCommands:
     def _begin(self, account: str, table: str, name: str) -> _Build:
         build = self._builds.get((account, table.lower(), name))
         if build is None or build.task.done():
-            build = self._builds[account, table.lower(), name] = _Build(self._builder.build(account, table, name))
+            work = self._builder.build(account, table, name)
+            build = self._builds[account, table.lower(), name] = _Build(work, self._counts)
         return build
 
     async def _follow(self, account: str, table: str, name: str) -> AsyncGenerator[Json, None]:

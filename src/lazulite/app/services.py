@@ -275,7 +275,7 @@ async def open_services(  # noqa: PLR0913 - most have a default
             data.register(store.channel)
             if for_test and store.contents is not None:
                 KeptState(store.engine, store.contents, caches_of(caches)).register(store.channel)
-            indexes = IndexCommands(store.engine, store.directory, caches_of(caches))
+            indexes = IndexCommands(store.engine, store.directory, caches_of(caches), counts=store.builds)
             indexes.register(store.channel)
             ExpiryCommands(store.engine, store.directory, caches_of(caches)).register(store.channel)
             await stack.enter_async_context(indexes.running())

@@ -57,6 +57,7 @@ from lazulite.settings.config import (
     content_path,
     store_path,
 )
+from lazulite.table.indexes.build_notes import BuildCounts
 
 _WRITABLE_BY_ALL = 0o002
 _WRITABLE = 0o022
@@ -134,6 +135,12 @@ class Store:
     """How long the result of a health check stands; 0 in a worker, as the primary keeps it for all."""
     channel: Channel = field(default_factory=partial(Channel, __version__))
     """Takes the commands of this process."""
+    builds: BuildCounts = field(default_factory=BuildCounts)
+    """What the builds of indexes in this process have done."""
+
+    def counts(self) -> Mapping[str, float]:
+        """Return what is counted beside requests, under the names of metrics."""
+        return {**self.counters(), **self.builds.readings()}
 
 
 Seeder: TypeAlias = Callable[[Store], Awaitable[None]]

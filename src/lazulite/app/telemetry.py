@@ -144,6 +144,7 @@ async def workers_metrics_server(
     metrics: "Metrics | None",
     workers: WorkerMetrics,
     statistics: Readings | None,
+    counters: Readings = dict,
 ) -> AsyncIterator[Server | None]:
     """Serve the metrics of the primary and its workers, summed, inside the block.
 
@@ -152,6 +153,7 @@ async def workers_metrics_server(
         metrics: counts the primary's flushes; None: there is no port for it.
         workers: gathers the workers' metrics.
         statistics: of the primary's store; None for a database.
+        counters: of the primary.
 
     Raises:
         BindError: the address cannot be listened on.
@@ -162,7 +164,8 @@ async def workers_metrics_server(
     from lazulite.server.observability.metrics import page_of  # noqa: PLC0415 - see above
 
     async def render() -> bytes:
-        return await page_of(await workers.families(await metrics.families(lambda: store_readings(statistics))))
+        families = await metrics.families(lambda: {**store_readings(statistics), **counters()})
+        return await page_of(await workers.families(families))
 
     async with _page(settings, render) as page:
         yield page

@@ -256,7 +256,7 @@ async def _serve(
         if certificate is not None:
             actions[RELOAD] = partial(reload_certificate, certificate)
         if metrics is not None:
-            actions[METRICS] = _MetricsPrinter(metrics, servers, partial(counters_of, store.counters, servers)).start
+            actions[METRICS] = _MetricsPrinter(metrics, servers, partial(counters_of, store.counts, servers)).start
         store.channel.register(STATUS, status_of("worker", lambda: server_readings(servers)))
         take_connections(passage, store.channel.attach)
         tune_garbage_collector()

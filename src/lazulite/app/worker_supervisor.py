@@ -89,7 +89,7 @@ async def _serve_by_workers(
     try:
         async with (
             _behind(settings, None if metrics is None else metrics.flushed, log, seeder) as (store, attach),
-            workers_metrics_server(settings, metrics, worker_metrics, store.statistics) as page,
+            workers_metrics_server(settings, metrics, worker_metrics, store.statistics, store.counts) as page,
             beside(settings, store, certificate) as opened,
         ):
             tune_garbage_collector()
@@ -201,7 +201,7 @@ async def _behind(
             )
             data = AccountData(opened.engine, opened.contents, server.invalidated)
             data.register(store.channel)
-            indexes = IndexCommands(opened.engine, store.directory, server.invalidated)
+            indexes = IndexCommands(opened.engine, store.directory, server.invalidated, counts=store.builds)
             indexes.register(store.channel)
             ExpiryCommands(opened.engine, store.directory, server.invalidated).register(store.channel)
             try:

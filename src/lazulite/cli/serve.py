@@ -88,7 +88,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog], seeder: Seeder | N
         seeded(store, seeder),
         open_servers(settings, store, certificate=certificate, logs=all_logs) as servers,
         metrics_server(
-            settings, metrics, servers, store.statistics, partial(counters_of, store.counters, servers)
+            settings, metrics, servers, store.statistics, partial(counters_of, store.counts, servers)
         ) as page,
         ui_host(settings, store, certificate, servers.scheduler) as host,
     ):

@@ -178,9 +178,10 @@ class IndexBuilder:
         return table
 
     async def _fill(self, account: str, table: str, index: Index) -> AsyncGenerator[BuildProgress, None]:
-        """Give an index the entries of all rows, and yield how far that has come, once it is noted."""
+        """Give an index the entries of all rows, and yield how far that had come, and has, once it is noted."""
         await self._set_state(account, table, index, State.BUILDING)
         progress = await read_build(self._engine, account, row_of(table), index.space)
+        yield progress
         async with aclosing(self._filled(account, table, index, progress)) as steps:
             async for step in steps:
                 await note_build(self._engine, account, row_of(table), index.space, step)

@@ -5,7 +5,9 @@ only about time that is saved: a build without one begins with the first row of 
 """
 
 import json
+from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lazulite.engine.commit import put_rows
@@ -20,6 +22,27 @@ class BuildProgress(NamedTuple):
     """Rows that were gone through."""
     after: Key | None = None
     """The last of them; None: it has not begun."""
+
+
+@dataclass(slots=True)
+class BuildCounts:
+    """What the builds of a process have done, without the names of tables and indexes."""
+
+    running: int = 0
+    rows: int = 0
+    """Rows that were gone through."""
+    finished: int = 0
+    failed: int = 0
+    """Those that an error ended, rather than a command or the end of the process."""
+
+    def readings(self) -> Mapping[str, float]:
+        """Return them under the names of metrics."""
+        return {
+            "index_builds": self.running,
+            "index_build_rows_total": self.rows,
+            "index_builds_finished_total": self.finished,
+            "index_builds_failed_total": self.failed,
+        }
 
 
 async def note_build(engine: Engine, account: str, table: str, space: int, progress: BuildProgress) -> None:
