@@ -127,7 +127,8 @@ async def test_a_table_takes_the_notes_of_its_builds_along(engine: CrashingEngin
     await fill(client)
     await builder.create(ACCOUNT, TABLE, "by_city", ["City"], Scope.TABLE)
     building = builder.build(ACCOUNT, TABLE, "by_city")
-    assert [(await anext(building)).rows for _ in range(2)][0] == 0
+    for _ in range(2):
+        await anext(building)
     await building.aclose()
     assert len(await engine.spaces()) == 1
     await client("DELETE", f"Tables('{TABLE}')")
