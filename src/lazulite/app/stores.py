@@ -137,6 +137,8 @@ class Store:
     """Takes the commands of this process."""
     builds: BuildCounts = field(default_factory=BuildCounts)
     """What the builds of indexes in this process have done."""
+    look_at_accounts: Callable[[], Awaitable[None]] | None = None
+    """Has the directory follow a change of the stored accounts at once; None: the directory itself can."""
 
     def counts(self) -> Mapping[str, float]:
         """Return what is counted beside requests, under the names of metrics."""
@@ -310,6 +312,7 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
                 present=present,
                 away=lambda: engine.failed_nodes,
                 channel=channel,
+                look_at_accounts=watch.look,
             )
             await contents.close()
 

@@ -52,6 +52,8 @@ class PageServices:
     """Returns the gauges of the store; empty for a database."""
     accounts: AccountStore | None
     """Where accounts are kept; None in memory. Its methods block, so they run in a thread."""
+    look_at_accounts: Callable[[], Awaitable[None]] | None = None
+    """Has the directory follow a change in a database at once; None: it follows its file."""
     replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held from a look at what has no ETag until it is replaced."""
 

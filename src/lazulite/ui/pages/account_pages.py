@@ -54,10 +54,12 @@ async def show_account(call: PageCall) -> Context:
 
 def _connection_command(call: PageCall, endpoints: Mapping[str, str]) -> str:
     """Return the command that prints the connection string for this server and its ports."""
-    location = call.services.settings.location
+    settings = call.services.settings
     words = ["lazulite", "connection-string", "--account", call.account]
-    if location is not None:
-        words += ["--location", str(location)]
+    if settings.database is not None:
+        words += ["--engine", settings.database.name]  # Without the password, which a variable or a file has.
+    elif settings.location is not None:
+        words += ["--location", str(settings.location)]
     urls = {name: urlsplit(url) for name, url in endpoints.items()}
     for name, url in urls.items():
         words += [f"--{name}-port", str(url.port)]
@@ -138,4 +140,7 @@ async def _change(call: PageCall, change: Callable[[AccountStore], object]) -> N
         await asyncio.to_thread(change, store)
     except AccountsError as error:
         raise PageError(HTTPStatus.CONFLICT, str(error)) from None
+    look = call.services.look_at_accounts
     call.services.directory.look()
+    if look is not None:
+        await look()

@@ -81,7 +81,8 @@ def count_rows(client: ServiceClient, search: Search) -> Work:
                 partitions += row.partition != last
                 last = row.partition
             await job.step(len(rows))
-        job.say(f"{job.done:,} rows in {partitions:,} partitions")
+        counts = ((job.done, "row"), (partitions, "partition"))
+        job.say(" in ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts))
 
     return work
 
