@@ -154,7 +154,7 @@ async def requeue(call: PageCall) -> Redirect:
     selected = await _selected(call)
     for message in selected:
         await _update(call, message, "0", b"")
-    return Redirect(_here(call), f"{_counted(selected)} visible now.")
+    return Redirect(_here(call), f"{_counted(selected)} made visible.")
 
 
 async def delete_messages(call: PageCall) -> Redirect:
@@ -313,7 +313,8 @@ def _move_all(call: PageCall, source: str, target: str, most: int) -> Work:
                 break
             position = found[MESSAGES_SHOWN].position
         if left_alone:
-            job.say(f"{left_alone:,} messages are in flight, and stay where they are")
+            are = "message is" if left_alone == 1 else "messages are"
+            job.say(f"{left_alone:,} {are} in flight, and left there")
 
     return work
 
