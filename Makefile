@@ -45,7 +45,7 @@ serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
 
 # tests/conftest.py says what this leaves out, beside the pattern library, which has a target of its own.
-TIER_check = --tier check --deselect patterns/tests
+TIER_check = --tier check -o testpaths=tests
 TIER_test = --tier test
 TIER_ci = --tier ci
 TIER_coverage = --cov --cov-report=term:skip-covered

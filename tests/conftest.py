@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # No property test fails because the machine is busy.
+settings.register_profile("check", settings.get_profile("untimed"), max_examples=25)
+"""For `make check`: CI draws four times as many, where a test does not say how many."""
 
 NOT_IN_CHECK = {
     "SDKs": ("sdk", "test_examples.py", "test_docs.py"),
@@ -75,7 +77,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
+    """Register the markers; choose how many examples property tests draw."""
+    if config.getoption("--tier") == "check":
+        settings.load_profile("check")
     config.addinivalue_line("markers", f"{CAMPAIGN}: shows that a campaign finds a mutation; for CI")
     config.addinivalue_line("markers", f"{JOURNEY}: drives a browser through many pages; for make browser")
     config.addinivalue_line("markers", f"{MUTATION}: shows that it finds another one; for make mutations")

@@ -114,7 +114,7 @@ def test_both_tiers_lint_and_run_tests(part: str) -> None:
 def test_each_target_has_its_tier_and_one_measures_coverage() -> None:
     plans = {target: planned(target) for target in ("check", "test", "ci", "coverage")}
     flags = {
-        "check": "--tier check --deselect patterns/tests",
+        "check": "--tier check -o testpaths=tests",
         "test": "--tier test",
         "ci": "--tier ci",
         "coverage": "--cov --cov-report=term:skip-covered",
