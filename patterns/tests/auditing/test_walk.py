@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lazulite_patterns import Finding, Unavailable
+from lazulite_patterns import EntityFormatError, Finding, Unavailable
 from lazulite_patterns.auditing import correction, deletion
 from lazulite_patterns.auditing.run import audit
 from lazulite_patterns.auditing.walk import Walk, WalkPosition
@@ -136,6 +137,24 @@ def test_a_repair_is_of_the_row_that_was_confirmed(simulation: Simulation) -> No
     assert finding.repair is not None
     assert simulation.run(finding.repair(Policy())) is False
     assert len(simulation.world.entities("a")) == 1
+
+
+class Odd(Bad):
+    """Findings whose repairs meet a row that no class can read."""
+
+    def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        findings = yield from super().examine(table, row, now)
+        return [replace(each, detail="first", repair=self._unreadable) for each in findings]
+
+    def _unreadable(self, policy: Policy) -> Protocol[bool]:
+        raise EntityFormatError("no class of the table")
+
+
+def test_a_repair_that_meets_an_unreadable_row_ends_no_audit(simulation: Simulation) -> None:
+    for row in (1, 2):
+        put(simulation, "a", row, Bad=1, Age=601)
+    found = run(simulation, Odd(), repair=True)
+    assert [(each.repaired, each.detail) for each in found] == [(False, "first; no class of the table")] * 2
 
 
 def test_an_audit_goes_on_at_its_checkpoint(simulation: Simulation) -> None:

@@ -1,7 +1,11 @@
 """Effects on blobs: the simulation answers as the service does; texts in names."""
 
+import io
+
 import pytest
-from azure.storage.blob import ContainerClient
+from azure.core.exceptions import AzureError, ServiceResponseError, ServiceResponseTimeoutError
+from azure.core.pipeline.transport import HttpRequest, HttpResponse, HttpTransport
+from azure.storage.blob import ContainerClient, LinearRetry
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +23,7 @@ from lazulite_patterns.effects.blobs import (
 )
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import perform
-from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns_simulation import Simulation
 
 APPENDS: list[BlobEffect] = [
@@ -88,3 +92,40 @@ def test_a_segment_is_a_text_without_special_characters(one: str, other: str) ->
 def test_what_is_no_segment_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         text_of(name)
+
+
+class Unanswered(HttpTransport[HttpRequest, HttpResponse]):
+    """Lets each request end with an error."""
+
+    def __init__(self, error: AzureError) -> None:
+        self.error, self.sent = error, 0
+
+    def send(self, request: HttpRequest, **options: object) -> HttpResponse:
+        self.sent += 1
+        raise self.error
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+ABORTED = ConnectionError("the body was not read")
+ABORTED.__cause__ = TimeoutError()
+ERRORS = [
+    (ServiceResponseTimeoutError("no answer"), 1),
+    (ServiceResponseError("no answer", error=ABORTED), 1),
+    (ServiceResponseError("no answer", error=ConnectionError("the connection was lost")), 4),
+]
+
+
+@pytest.mark.parametrize(("error", "sent"), ERRORS)
+def test_a_block_of_a_stream_is_not_sent_again_after_the_time_that_was_left(error: AzureError, sent: int) -> None:
+    transport = Unanswered(error)
+    at_once = LinearRetry(backoff=0, random_jitter_range=0)
+    container = ContainerClient("http://127.0.0.1:9/a", "c", transport=transport, retry_policy=at_once)
+    put = BlobPut("c", "b", io.BytesIO(bytes(10)))
+    with pytest.raises(ResultUnknown):
+        Driver({}, containers={"c": container}).run(perform(put))
+    assert transport.sent == sent

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lazulite_patterns import EntityFormatError
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import NoFailpoints
@@ -141,6 +142,16 @@ def test_a_lease_is_free_after_its_seconds_by_the_clock_of_the_service() -> None
     assert grant.lost
     assert simulation.world.entity("t", DATA) is None
     simulation.run(LEASE.guard(other, data(2)))
+
+
+@pytest.mark.parametrize("seconds", ["x", float("nan"), b"", True])
+def test_a_row_whose_seconds_another_program_damaged_is_an_error(seconds: object) -> None:
+    simulation = Timed()
+    simulation.run(LEASE.acquire())
+    simulation.perform(Write("t", Operation(Kind.MERGE, KEY, {"Seconds": seconds})))
+    simulation.now_seconds = 60
+    with pytest.raises(EntityFormatError, match="Seconds"):
+        simulation.run(LEASE.acquire())
 
 
 def test_renewals_and_guards_keep_it_and_a_release_frees_it() -> None:

@@ -18,7 +18,7 @@ from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.shapes import Series
 from lazulite_patterns.shapes.protocols.series import SeriesProtocol
-from lazulite_patterns_simulation import Crash, FaultAt, InvariantError, World, every_fault, explore
+from lazulite_patterns_simulation import Crash, FaultAt, InvariantError, Simulation, World, every_fault, explore
 
 from .support import QUICK, counting, driver, empty, rows
 
@@ -35,6 +35,18 @@ def test_concurrent_adds_are_exact(table_client: TableClient, shards: int) -> No
     found = series.get(KEY)
     assert found == [sum(range(slot, 160, 24)) for slot in range(24)]
     assert len(rows(table_client)) <= shards
+
+
+@pytest.mark.parametrize("value", [1.5, float("nan"), float("inf"), "1", True])
+def test_a_slot_of_another_program_that_is_no_number_of_the_kind_is_an_error(value: object) -> None:
+    simulation = Simulation()
+    insert = Write("t", Operation(Kind.INSERT, KEY, {"S0": value, "S1": 2.0}))
+    simulation.world, _ = simulation.world.perform(insert)
+    series = SeriesProtocol("t", 2, int)
+    for protocol in (series.get(KEY), series.add(KEY, {0: 1})):
+        with pytest.raises(EntityFormatError, match="S0"):
+            simulation.run(protocol)
+    simulation.run(series.add(KEY, {1: 1}))
 
 
 async def test_concurrent_adds_of_asynchronous_programs_are_exact(

@@ -11,6 +11,7 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from lazulite_patterns import Column, entity, partition, row
 from lazulite_patterns.aio.streams import Stream as AsyncStream
 from lazulite_patterns.auditing.run import audit
+from lazulite_patterns.auditing.walk import FOREIGN
 from lazulite_patterns.effects.runtime import Runtime
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.keys import literal, text
@@ -171,6 +172,15 @@ def test_damage_is_found(table_client: TableClient, row_key: str, kinds: list[st
     assert sorted(each.kind for each in audit(stream)) == sorted(kinds)
     list(audit(stream, repair=True))
     assert (row_key == "SS-UID-b") is (list(audit(stream)) == [])
+
+
+@pytest.mark.parametrize(("event_id", "kind"), [(7, checks.UNREADABLE), (b"a", checks.UNREADABLE), ("a/b", FOREIGN)])
+def test_an_id_that_no_row_can_have_is_found(table_client: TableClient, event_id: object, kind: str) -> None:
+    stream = Stream(table_client, "s")
+    stream.append([Event()])
+    table_client.update_entity({"PartitionKey": "s", "RowKey": "SS-SE-0000000001", "Id": event_id})
+    (found,) = (each for each in audit(stream, repair=True) if each.key.row_key.startswith("SS-SE-"))
+    assert (found.kind, found.repaired) == (kind, False)
 
 
 def test_a_row_without_a_version_is_found(table_client: TableClient) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lazulite_patterns.auditing.finding import Check, Finding
+from lazulite_patterns.auditing.finding import Check, Finding, Repair
 from lazulite_patterns.auditing.source import Source, name_of, source_of
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.runtime import Gather
@@ -16,6 +16,8 @@ from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds, now
 from lazulite_patterns.outcomes.retries import Policy
 
 FOREIGN = "row that cannot be examined"
+_FORMAT_ERRORS = (EntityFormatError, EntityValueError, KeyFormatError, KeyValueError)
+"""What a row of another program leads to: it must not end the audit of the others."""
 _LOOKS_MAX = 5
 """A row that changes at each look is examined by a later run."""
 
@@ -92,7 +94,7 @@ class Walk:
             time = yield from now()
             try:
                 findings = yield from check.examine(source.name, row, time)
-            except (EntityFormatError, EntityValueError, KeyFormatError, KeyValueError) as error:
+            except _FORMAT_ERRORS as error:
                 findings = [Finding(FOREIGN, source.name, row.key, age_seconds(row, time), detail=str(error))]
             if not findings:
                 return []
@@ -109,7 +111,14 @@ class Walk:
         for each in findings:
             old = not each.deletes or each.age_seconds > self.grace_seconds
             if self.repair and each.repair is not None and old:
-                reported.append(replace(each, repaired=(yield from each.repair(self.policy))))
+                reported.append((yield from self._after(each.repair, each)))
             else:
                 reported.append(each)
         return reported
+
+    def _after(self, repair: Repair, found: Finding) -> Protocol[Finding]:
+        """Repair a finding; return it with what prevents that, if a row is not readable."""
+        try:
+            return replace(found, repaired=(yield from repair(self.policy)))
+        except _FORMAT_ERRORS as error:
+            return replace(found, detail="; ".join(filter(None, [found.detail, str(error)])))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from azure.core import MatchConditions
-from azure.core.exceptions import HttpResponseError
+from azure.core.exceptions import AzureError, HttpResponseError, ServiceRequestTimeoutError, ServiceResponseTimeoutError
 
 from lazulite_patterns.effects.blobs import (
     Append,
@@ -47,11 +47,25 @@ def _once(method: str, *arguments: object, **options: Any) -> Call:
 
 def _put(effect: BlobPut) -> Call:
     """Return the call of an upload. Blocks of a stream cannot be read again, so the client repeats them itself."""
-    options: dict[str, Any] = {} if not isinstance(effect.data, bytes) else {**NO_RETRIES}
+    options: dict[str, Any] = {**NO_RETRIES} if isinstance(effect.data, bytes) else {"retry_hook": _not_after_deadline}
     headers = {"metadata": {**effect.metadata}, "content_settings": _content_settings(effect.content_type)}
     if effect.etag is not None:
         options |= {"overwrite": True, **_condition(effect.etag)}
     return Call("upload_blob", (effect.data,), {**options, **headers})
+
+
+def _not_after_deadline(*, error: AzureError | None = None, **_: object) -> None:
+    """Raise the error of a block that waited for the time that was left: the client sends all others again."""
+    if error is not None and _timed_out(error):
+        raise error
+
+
+def _timed_out(error: AzureError) -> bool:
+    """Tell whether a request ended by its time. If the server does not read the body, only the cause tells."""
+    cause: BaseException | None = error.inner_exception
+    while cause is not None and not isinstance(cause, TimeoutError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None or isinstance(error, ServiceRequestTimeoutError | ServiceResponseTimeoutError)
 
 
 def _create(effect: AppendCreate) -> Call:

@@ -12,7 +12,6 @@ A grant is lost when the row says so: it has another `Id`, or is absent. An erro
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from azure.data.tables import EdmType, EntityProperty
 
@@ -20,6 +19,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.runtime import NewId, Now
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities import limits
+from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.errors import PatternsError
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import Policy, begin, read
@@ -199,18 +199,24 @@ class LeaseProtocol:
             return True
         if row.date is None or row.timestamp is None:
             return False
-        return (row.date - row.timestamp).total_seconds() > _seconds(row)
+        return (row.date - row.timestamp).total_seconds() > _value(row, "Seconds")
 
     def _read(self) -> Protocol[Stored | None]:
         return (yield from read(Read(self.table, self.key), (yield from begin(self.policy))))
 
 
 def number(row: Stored, name: str) -> int:
-    """Return a number of a row, 0 if it is absent."""
-    found: Any = row.properties.get(name, 0)
-    return int(found.value if isinstance(found, EntityProperty) else found)
+    """Return a number of a row without its fraction, 0 if it is absent.
+
+    Raises:
+        EntityFormatError: another program wrote something else.
+    """
+    return int(_value(row, name))
 
 
-def _seconds(row: Stored) -> float:
-    found: Any = row.properties.get("Seconds", 0.0)
-    return float(found.value if isinstance(found, EntityProperty) else found)
+def _value(row: Stored, name: str) -> float:
+    found = row.properties.get(name, 0)
+    value = found.value if isinstance(found, EntityProperty) else found
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise EntityFormatError(f"{row.key.row_key}.{name}: {value!r} is no number")
+    return value

@@ -7,6 +7,7 @@ from datetime import datetime
 from lazulite_patterns.auditing.finding import Finding, correction, deletion
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
+from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.outcomes.grace import age_seconds
 from lazulite_patterns.outcomes.retries import Policy, begin, read
@@ -60,7 +61,10 @@ class StreamCheck:
             found.append(Finding(GAP, self.table, row.key, age, detail=f"version {version - 1}"))
         event_id = row.properties.get("Id")
         if event_id is not None:
-            key = id_key(stream, str(event_id))
+            if not isinstance(event_id, str):
+                raise EntityFormatError(f"{row.key.row_key}.Id: {event_id!r} is no text")
+            key = id_key(stream, event_id)
+            limits.check_key("Stream", key)
             named = yield from self._read(key)
             if named is None:
                 write = (self.table, Planned(Operation(Kind.INSERT, key, {"Version": row.properties["Version"]})))

@@ -133,6 +133,8 @@ class SeriesProtocol(Generic[N]):
             value = value.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise EntityFormatError(f"{row.key.row_key}.{self.property(slot)}: {value!r} is no number")
+        if self.kind is int and isinstance(value, float) and not value.is_integer():
+            raise EntityFormatError(f"{row.key.row_key}.{self.property(slot)}: {value!r} is no integer")
         return self.kind(value)
 
     def _sum(self, place: EntityKey, base: Stored | None, amounts: Mapping[int, N]) -> Planned:
