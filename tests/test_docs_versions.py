@@ -31,7 +31,7 @@ def test_the_page_has_the_rows_of_the_modules() -> None:
 def test_the_page_has_the_versions_of_requests_that_name_none() -> None:
     text = " ".join(page_text(PAGE).split())
     assert f"names none of them gets {version.NEWEST} if" in text
-    assert f"other requests that name no version get {version.UNSTATED}." in text
+    assert f"other requests that name no version get {version.DEFAULT_VERSION}." in text
 
 
 def test_no_version_stands_anywhere_else_in_the_code() -> None:

@@ -11,7 +11,7 @@ from lazulite.auth.bearer.authentication import BearerAuthentication
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.message import Request
-from lazulite.protocol.version import NEWEST, UNSTATED, RequestVersion
+from lazulite.protocol.version import DEFAULT_VERSION, NEWEST, RequestVersion
 from lazulite.queue.credentials import QUEUE_CREDENTIALS
 
 from .credentials import (
@@ -101,4 +101,4 @@ async def test_challenge_by_scheme_and_version(service: Fixture) -> None:
     service.authenticator._bearer = cast(BearerAuthentication, AcceptingBearer())
     assert challenge("https", stated) == "Bearer 2021-01-01"
     assert challenge("http", stated) == "SharedKey"
-    assert challenge("https", RequestVersion("", UNSTATED)) == f"Bearer {NEWEST}"
+    assert challenge("https", RequestVersion("", DEFAULT_VERSION)) == f"Bearer {NEWEST}"

@@ -123,7 +123,7 @@ class World:
 
     def switch(self, switches: Switches, keys: tuple[bytes, ...] = KEYS[0]) -> None:
         """Change the account."""
-        self.accounts.adopt({NAME: StoredAccount(keys, switches=switches)})
+        self.accounts.replace({NAME: StoredAccount(keys, switches=switches)})
 
     @property
     def account(self) -> Account:

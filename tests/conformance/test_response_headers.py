@@ -248,7 +248,7 @@ def test_rejected_credentials_have_the_front_doors_headers(
 
 
 def test_rejected_permissions_have_the_usual_headers(table: Table) -> None:
-    """Of an authenticated client."""
+    """The header fields of an authenticated client."""
     sas = table_sas(table.client.endpoint, table.name, {"sp": "r"})
     answer = table.client.send("POST", table.path, sas, body=NEW, signer=anonymous).expect(403)
     assert answer.header("Content-Type") == JSON_TYPE

@@ -167,9 +167,9 @@ class Counted(ProcessMaps):
 
     turns = 0
 
-    async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
+    async def take_turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
         self.turns += 1
-        return await ProcessMaps.turn(self, maps, loads, now, seconds, balance)
+        return await ProcessMaps.take_turn(self, maps, loads, now, seconds, balance)
 
 
 def test_a_request_after_a_rest_makes_one_turn_of_all_rounds() -> None:
@@ -202,10 +202,10 @@ class Away(ProcessMaps):
 
     is_away = False
 
-    async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
+    async def take_turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
         if self.is_away:
             raise EngineUnavailableError("away")
-        return await ProcessMaps.turn(self, maps, loads, now, seconds, balance)
+        return await ProcessMaps.take_turn(self, maps, loads, now, seconds, balance)
 
 
 def test_a_store_that_is_away_delays_the_rounds() -> None:

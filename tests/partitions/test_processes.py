@@ -14,7 +14,7 @@ from lazulite.partitions.live import FOLLOWED_A_MOVE, Charge, LivePartitions
 from lazulite.partitions.ranges import RangeMap, TableKey
 from lazulite.partitions.rounds import Rounds
 from lazulite.partitions.slices import SLICE_SECONDS, SharedQuota
-from lazulite.partitions.stored_maps import StoredMaps, forget
+from lazulite.partitions.stored_maps import StoredMaps, delete_map
 from lazulite.partitions.targets import Rate, Targets
 from lazulite.protocol.clock import system_clock
 from lazulite.table.catalog import Catalog
@@ -192,7 +192,7 @@ async def test_late_requests_of_a_dropped_table_leave_no_map(world: World) -> No
     await world.catalog.delete("acct", "Orders")
     await world.load(40, 1, "one")
     assert await StoredMaps(world.engine, world.catalog.has, None, pytest.fail).follow({}) == {}
-    await forget(world.engine, "acct", world.table.space)
+    await delete_map(world.engine, "acct", world.table.space)
 
 
 async def test_processes_share_the_quota_of_an_account(world: World) -> None:

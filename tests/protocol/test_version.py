@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol import version
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.version import NEWEST, UNSTATED, asks_for_json, is_version, resolve_version
+from lazulite.protocol.version import DEFAULT_VERSION, NEWEST, asks_for_json, is_version, resolve_version
 from lazulite.table import versions as table_versions
 
 JSON = {"accept": "application/json;odata=nometadata"}
@@ -17,7 +17,7 @@ def test_the_table_is_in_order_of_time(module: ModuleType) -> None:
     since = [value for name, value in vars(module).items() if name.endswith(("_SINCE", "_BEFORE"))]
     assert len(since) > 5
     assert since == sorted(since)
-    assert all(map(is_version, [*since, NEWEST, UNSTATED]))
+    assert all(map(is_version, [*since, NEWEST, DEFAULT_VERSION]))
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,13 @@ def test_the_table_is_in_order_of_time(module: ModuleType) -> None:
         ({"x-ms-version": ""}, {"api-version": "", "sv": "2015-04-05"}, "2015-04-05"),
         (JSON, {"sv": "2012-02-12"}, "2012-02-12"),
         ({}, {}, NEWEST),
-        ({"host": "h"}, {}, UNSTATED),
-        ({"accept": "*/*"}, {"$top": "1"}, UNSTATED),
-        ({"accept": "application/atom+xml,application/xml", "content-type": "application/atom+xml"}, {}, UNSTATED),
+        ({"host": "h"}, {}, DEFAULT_VERSION),
+        ({"accept": "*/*"}, {"$top": "1"}, DEFAULT_VERSION),
+        (
+            {"accept": "application/atom+xml,application/xml", "content-type": "application/atom+xml"},
+            {},
+            DEFAULT_VERSION,
+        ),
         (JSON, {}, NEWEST),
         ({"accept": "*/*", "content-type": "Application/JSON"}, {}, NEWEST),
         ({"accept": "application/atom+xml"}, {"$format": "json"}, NEWEST),

@@ -61,7 +61,7 @@ class World:
     def __init__(self, open_engine: Callable[[Clock], Engine] = MemoryEngine, random: Random | None = None) -> None:
         self.now = NOW
         accounts = AccountDirectory({})
-        accounts.adopt({NAME: StoredAccount((b"first", b"second"))})
+        accounts.replace({NAME: StoredAccount((b"first", b"second"))})
         account = accounts.get(NAME)
         assert account is not None
         self.signer = account.signers[0]

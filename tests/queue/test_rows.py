@@ -200,7 +200,7 @@ def test_moves_depend_on_the_shard_and_the_beginnings_only(
     commit = MoveMessages(moves).commit()
     assert commit.preconditions is not None
     expected = commit.preconditions(None)
-    beginnings = {row: each.beginning for row, each in zip(commit.rows, expected, strict=True) if each and each.example}
+    beginnings = {row: each.prefix for row, each in zip(commit.rows, expected, strict=True) if each and each.example}
     there = {message.row for message, _, _, is_there in each if is_there}
     heads = {row: head if row in there else None for row, head in beginnings.items()}
     values = {message.row: message.value for message, *_ in each}

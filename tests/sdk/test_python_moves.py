@@ -94,7 +94,7 @@ async def begin_move(location: Path, begun: datetime) -> None:
         start = begun.timestamp()
         moving = RangeMap((Range("", 0, start), Range("m", 1, start, start + MOVE_SECONDS)))
         loads = {key: {"": RangeLoad()}}
-        assert await StoredMaps(engine, catalog.has, None, pytest.fail).turn(
+        assert await StoredMaps(engine, catalog.has, None, pytest.fail).take_turn(
             {key: moving}, loads, start, 15, lambda maps, _, __: maps
         )
     finally:

@@ -141,10 +141,10 @@ async def test_a_key_that_was_replaced_ends_a_token_that_was_verified() -> None:
     client.service = TableService(ServiceDependencies(engine=world.engine, accounts=directory))
     assert (await client("GET", "Tables")).status == 200
     await row.edit(lambda accounts: {**(accounts or {}), "items": StoredAccount(keys)})
-    await watch.look()
+    await watch.poll()
     assert (await client("GET", "Tables")).status == 200
     await row.edit(lambda accounts: {**(accounts or {}), ACCOUNT: StoredAccount((b"third", b"second"))})
-    await watch.look()
+    await watch.poll()
     assert (await client("GET", "Tables")).status == 403
 
 

@@ -14,7 +14,7 @@ from lazulite.resources.sender import Sender
 HIDDEN_SECONDS = 3600
 """How long Get hides the messages of the source."""
 _NEVER_SECONDS = 1000 * 365 * 86400
-"""A message that lives longer lives for ever."""
+"""A message that lives longer never expires."""
 
 
 class MessagesByGet:

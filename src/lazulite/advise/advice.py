@@ -18,9 +18,9 @@ from lazulite.table.query.filter import And, Comparison, Node
 SHOWN: Final = 4
 """The candidates that are shown, each with another PartitionKey."""
 _FACTOR: Final = 1.5
-"""By how much numbers differ that are told apart."""
+"""The factor by which numbers must differ to count as different."""
 _BUSY: Final = 0.05
-"""The share of a target below which loads are not told apart."""
+"""The share of a target below which loads count as equal."""
 
 
 class IndexAdvice(NamedTuple):

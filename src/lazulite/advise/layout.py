@@ -35,7 +35,7 @@ class Part:
     form: Form
     name: str = ""
     count: int = 0
-    """Of buckets."""
+    """The number of buckets."""
 
     def __str__(self) -> str:
         name = f"old {self.name}" if self.name in ("PartitionKey", "RowKey") else self.name

@@ -53,7 +53,7 @@ class Query:
     critical: bool = False
     """Whether users wait for it."""
     kind: str = ""
-    """Of the entities that it finds; "": all."""
+    """The kind of the entities that it finds; "": all."""
     equal: frozenset[str] = field(init=False, compare=False, repr=False)
     """The properties with one known value."""
 
@@ -136,7 +136,7 @@ class Workload:
     today: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """The properties in the PartitionKey and RowKey that the table has now; None: it is new."""
     measured: Mapping[frozenset[str], Spread] = field(default_factory=dict)
-    """Of a sample of its rows."""
+    """Key properties -> how a sample of the table's rows spreads over them."""
     notes: tuple[str, ...] = ()
     """Where it comes from, and what is not known, in sentences."""
     _spreads: dict[frozenset[str], Spread] = field(default_factory=dict, init=False, compare=False, repr=False)

@@ -15,7 +15,7 @@ SLICE_SECONDS = 0.001
 GATHER_SECONDS = 0.05
 """How long exchanges gather: the cost of a turn of the loop is for many of them."""
 _STEP = 32
-"""Exchanges between two looks at the clock."""
+"""Exchanges between two reads of the clock."""
 
 
 class RequestConsumer(Protocol):

@@ -39,14 +39,14 @@ class RecordedExchange(NamedTuple):
     status: int
     error_code: str
     fields: Sequence[tuple[str, str]]
-    """Of the response, behind those of `opening`."""
+    """The header fields of the response, behind those of `opening`."""
     opening: str
     elapsed_ms: float
     total_ms: float
     bytes_in: int
-    """Of the body."""
+    """The bytes of the body."""
     bytes_out: int
-    """Of head and body."""
+    """The bytes of head and body."""
     head_bytes_out: int
     is_whole: bool
 
@@ -61,13 +61,13 @@ class AnalyticsCounts:
     """What analytics has done, and what it could not do."""
 
     lines: int = 0
-    """Of logs, published."""
+    """The lines of logs that were published."""
     blobs: int = 0
     """With these lines."""
     dropped_lines: int = 0
     """For which there was no room, or that could not be written."""
     refused_lines: int = 0
-    """Of refused requests without good credentials, beyond their share."""
+    """The lines of refused requests without good credentials, beyond their share."""
     dropped_exchanges: int = 0
     """Requests for which there was no room before they were read."""
     uncounted: int = 0

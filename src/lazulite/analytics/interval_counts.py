@@ -47,7 +47,7 @@ class IntervalCounts(NamedTuple):
     """The row of an interval."""
 
     total: Operations
-    """Of all processes."""
+    """The counts of all processes."""
     published: int = -1
     """How many requests the rows of the metrics table have; -1: there are no rows yet."""
 
@@ -144,7 +144,7 @@ def _row_of(key: IntervalKey) -> str:
 
 
 def _key_of(key: Key) -> IntervalKey:
-    """Return the interval of a row. Raises `ValueError`: it is none."""
+    """Return the interval of a row. Raises `ValueError`: it is malformed."""
     account, row = key
     service, period, place, partition = row.split(";")
     if period not in get_args(Period) or place not in _PLACES:

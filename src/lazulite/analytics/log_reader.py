@@ -111,7 +111,7 @@ def read_line(text: str) -> LogLine:
     """Return a line, given without its line feed.
 
     Raises:
-        ValueError: it is none of a known version, or not of its grammar.
+        ValueError: it has no known version, or breaks its grammar.
     """
     form = _FORMS.get(text[:3])
     if form is None:

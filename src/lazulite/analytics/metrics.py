@@ -130,7 +130,7 @@ def start_of(partition: str) -> int:
     """Return the tick at which an interval begins, given the PartitionKey.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     return (datetime.strptime(partition, _FORM).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) * 10
 

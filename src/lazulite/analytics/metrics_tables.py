@@ -27,7 +27,7 @@ from lazulite.table.operations.write_decisions import (
 CAPACITY_TABLE = "$MetricsCapacityBlob"
 TOTAL = "TotalRequests"
 _ROWS_A_STEP = 1000
-"""Of a removal of old rows."""
+"""The old rows that one step removes."""
 
 Columns = Mapping[str, int | float]
 

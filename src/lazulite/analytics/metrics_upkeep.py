@@ -26,7 +26,7 @@ from lazulite.protocol.clock import TICKS_PER_DAY, TICKS_PER_SECOND
 from lazulite.service.properties import RetentionPolicy, ServiceProperties
 
 SECONDS = 600
-"""How often a process looks whether the upkeep is due."""
+"""The seconds between two checks whether the upkeep is due."""
 _HELD_TICKS = 2 * SECONDS * TICKS_PER_SECOND
 """How long another process leaves the upkeep to the one that did it last."""
 _LOGS = "$logs"

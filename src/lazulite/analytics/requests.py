@@ -57,7 +57,7 @@ class LoggedRequest(NamedTuple):
     account: str
     service: str
     properties: ServiceProperties
-    """Of the account's service."""
+    """The properties of the account's service."""
     operation: str
     """As analytics names it."""
     operation_class: OperationClass
@@ -65,7 +65,7 @@ class LoggedRequest(NamedTuple):
     status: Status
     http_status: int
     error_code: str
-    """Of a rejection; else ""."""
+    """The code of a rejection; else ""."""
     is_secondary: bool
     started: int
     """In ticks; when the head of the request was there."""
@@ -74,7 +74,7 @@ class LoggedRequest(NamedTuple):
     total_ms: float
     """End to end."""
     server_ms: float
-    """Of it, the service's part."""
+    """The service's part of `total_ms`."""
     request_head_bytes: int
     request_body_bytes: int
     response_head_bytes: int
@@ -90,13 +90,13 @@ class LoggedRequest(NamedTuple):
     id: str
     client: str
     headers: Mapping[str, str]
-    """Of the request, lower-case names."""
+    """The header fields of the request, with lower-case names."""
     fields: Mapping[str, str]
-    """Of the response, lower-case names: `etag`, `last-modified`, `content-md5`, as far as it has them."""
+    """The response's `etag`, `last-modified` and `content-md5`, as far as it has them."""
     is_verified: bool
     """Whether its credentials were found good."""
     operations: Sequence[SubOperation]
-    """Of a change set that was applied."""
+    """The operations of a change set that was applied."""
 
     @property
     def form(self) -> None:
@@ -137,7 +137,7 @@ class RequestForm:
     query_form: TextTemplate | None
     """None: all have one query."""
     key: str
-    """Of all; or what stands before their own keys."""
+    """The key of all, or the part before their own keys."""
     keys: int
     """How many keys, the first of the values, follow it, percent-encoded."""
     headers: Mapping[str, str]

@@ -30,7 +30,7 @@ from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
 from lazulite.settings.config import Settings
 
 RETENTION_SECONDS = 600.0
-"""How often it is looked for logs that are too old."""
+"""The seconds between two searches for logs that are too old."""
 _HOURS_PER_DAY = 24
 
 

@@ -186,7 +186,7 @@ class Application:
     def begin_drain(self) -> None:
         """Have `/health` say from now on that the service stops soon; everything else goes on.
 
-        Call it when a load balancer shall look elsewhere, some seconds before the ASGI server is stopped. The end of
+        Call it to have a load balancer use other backends, some seconds before the ASGI server is stopped. The end of
         the lifespan, and of `async with`, calls it too. Without an open store it does nothing.
         """
         self._begin_drain()

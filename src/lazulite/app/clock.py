@@ -86,11 +86,11 @@ class ClockGuard:
             return now
         if not self._rejecting:
             self._rejecting = True
-            self._report(_complaint(now, jump))
+            self._report(_jump_message(now, jump))
         raise ClockJumpError(f"the clock says {spelled(now)}")
 
 
-def _complaint(now: int, jump: int) -> str:
+def _jump_message(now: int, jump: int) -> str:
     if now >= _TIMESTAMPS_END:
         return f"the clock says {spelled(now)}, which no Timestamp can be: writes are rejected until it is set right"
     return (

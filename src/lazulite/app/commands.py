@@ -6,7 +6,7 @@ from lazulite.control.command import AccountArguments, Command, NoArguments
 
 CHECKPOINT = Command("checkpoint", NoArguments, seconds_max=None)
 """Makes a checkpoint of a location, and has one item, the name of its directory there. The checkpoint is there until
-the client hangs up. Checkpoints are made one after the other."""
+the client closes the connection. Checkpoints are made one after the other."""
 
 COUNT_RESOURCES = Command("account-resources", AccountArguments)
 """Has one item: how many tables, queues and containers an account has, by their nouns, without zeros."""
@@ -29,7 +29,7 @@ class QueueArguments:
 
 QUEUE_MESSAGES = Command("queue-messages", QueueArguments, seconds_max=None)
 """Has an item for each message of a queue, hidden ones included, in the order of their visibility: `text`,
-`hidden_seconds`, `lives_seconds` (-1: for ever), `dequeues`, `id`, `position`, `receipt`, and in Unix seconds
+`hidden_seconds`, `lives_seconds` (-1: forever), `dequeues`, `id`, `position`, `receipt`, and in Unix seconds
 `inserted` and `visible`. The messages stay as they are."""
 
 KEEP_STATE = Command("state-keep", NoArguments)
@@ -51,7 +51,7 @@ class TrafficArguments:
     """What `TRAFFIC` is asked about."""
 
     name: str
-    """Of the table."""
+    """The name of the table."""
     account: str = ""
     """Empty: the only one."""
     service: str = "table"
@@ -74,7 +74,7 @@ class RecordArguments:
     requests: int = 0
     """After how many requests of a process it ends before that; 0: it does not."""
     name: str = ""
-    """Of the table; empty: all tables."""
+    """The name of the table; empty: all tables."""
     account: str = ""
     """Empty: the only one."""
     secret: str = ""
@@ -88,7 +88,7 @@ class RecordArguments:
 
 RECORD = Command("record", RecordArguments, seconds_max=None)
 """Has an item with the `requests` recorded so far, now and then, and at last one for each table: see
-`traffic.recording`. The recording is forgotten when the client hangs up."""
+`traffic.recording`. The recording is forgotten when the client closes the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class KeySampleArguments:
     """What `KEY_SAMPLE` is asked about."""
 
     name: str
-    """Of the table."""
+    """The name of the table."""
     account: str = ""
     """Empty: the only one."""
     partition: str = ""
@@ -137,7 +137,7 @@ class RecordedArguments:
     without_agent: str = ""
     """The beginning of the User-Agent of requests that are left out; "": none are."""
     id: str = ""
-    """Of the one request that is asked for, whose item has its heads and why it was refused, too."""
+    """The id of the one request that is asked for. Its item also has its heads, and why it was refused."""
 
 
 REQUESTS = Command("requests", RecordedArguments)
@@ -151,7 +151,7 @@ class SetTargetsArguments:
     """Which targets a server has from now on."""
 
     name: str
-    """Of a preset, or `off`; of a file, what it is called."""
+    """The name of a preset, or `off`; with a file, the name to show for it."""
     document: str | None = None
     """The text of a file."""
 
@@ -161,7 +161,7 @@ class PartitionsArguments:
     """What `PARTITIONS` is asked about."""
 
     name: str
-    """Of the table."""
+    """The name of the table."""
     account: str = ""
     """Empty: the only one."""
 
@@ -229,7 +229,7 @@ INDEX_LIST = Command("index-list", TableArguments)
 
 INDEX_CREATE = Command("index-create", IndexDeclaration, seconds_max=None)
 """Declares an index, and has an item with the rows gone through as they grow, until it is built. A build goes on when
-the client hangs up."""
+the client closes the connection."""
 
 INDEX_BUILD = Command("index-build", IndexArguments, seconds_max=None)
 """Continues a build, or begins it again, and has items as `INDEX_CREATE`."""
@@ -276,4 +276,4 @@ class OpenUiArguments:
 
 OPEN_UI = Command("ui-open", OpenUiArguments, seconds_max=None)
 """Has an item with `url`, by which a browser signs in once, and `started`: whether this command has opened the
-explorer. If so, empty items follow, and the explorer is closed when the client hangs up."""
+explorer. If so, empty items follow, and the explorer is closed when the client closes the connection."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lazulite.auth.explain.explainer import Explainer
 
 _PAUSE_EACH = 50
-"""Requests that are read before others have a turn."""
+"""Requests that are read before the event loop runs other tasks."""
 
 
 @asynccontextmanager

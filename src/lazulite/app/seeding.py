@@ -38,7 +38,7 @@ class ServerSeed:
     """A server that begins with a seed: first its accounts, then what they have.
 
     Args:
-        seed: what the server shall have.
+        seed: the desired data of the server.
         own: the account of what the seed has outside of its accounts; "": the only one.
     """
 
@@ -88,7 +88,7 @@ class ServerSeed:
             store_accounts(self._seed, store, self._changes, environ)
 
     async def fill(self, settings: Settings, store: Store, clock: Clock = system_clock) -> None:
-        """Put into a store, which nothing serves yet, what the accounts shall have.
+        """Put the desired data of the accounts into a store that nothing serves yet.
 
         Raises:
             ConfigError: something is rejected, or a file cannot be read.
@@ -218,7 +218,7 @@ class AccountTerms:
         return cls(tuple(source.read(environ) for source in seed.keys), seed.switches)
 
     def applied(self, found: StoredAccount | None) -> StoredAccount | None:
-        """Return an account as it shall be stored; None if it needs keys and has none."""
+        """Return an account as it is to be stored; None if it needs keys and has none."""
         if found is None and not self.keys:
             return None
         keys = found.keys if found is not None and not self.keys else self.keys

@@ -75,7 +75,7 @@ Schedule: TypeAlias = Callable[[Coroutine[object, None, None]], Awaitable[None]]
 """Schedules work that no request waits for, as a method of `FairScheduler` does."""
 
 TAKE_OVER_SECONDS = 60.0
-"""How often it is looked for what other processes on the same database have left undone."""
+"""The seconds between two searches for what other processes on the same database have left undone."""
 
 
 @asynccontextmanager

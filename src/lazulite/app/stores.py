@@ -30,7 +30,7 @@ from lazulite.app.commands import CHECKPOINT
 from lazulite.app.registry import CODEC
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
-from lazulite.auth.accounts.engine_store import LOOK_SECONDS, AccountRow, AccountWatcher
+from lazulite.auth.accounts.engine_store import POLL_SECONDS, AccountRow, AccountWatcher
 from lazulite.control.channel import Channel
 from lazulite.engine.content.backup import deletions_held, link_files
 from lazulite.engine.content.contract import ContentStore
@@ -137,7 +137,7 @@ class Store:
     """Takes the commands of this process."""
     builds: BuildCounts = field(default_factory=BuildCounts)
     """What the builds of indexes in this process have done."""
-    look_at_accounts: Callable[[], Awaitable[None]] | None = None
+    poll_accounts: Callable[[], Awaitable[None]] | None = None
     """Has the directory follow a change of the stored accounts at once; None: the directory itself can."""
 
     def counts(self) -> Mapping[str, float]:
@@ -146,12 +146,12 @@ class Store:
 
 
 Seeder: TypeAlias = Callable[[Store], Awaitable[None]]
-"""Puts into a store what it shall have, before anything serves it. Raises `ConfigError`."""
+"""Puts initial data into a store before anything serves it. Raises `ConfigError`."""
 
 
 @asynccontextmanager
 async def seeded(store: Store, seeder: Seeder | None) -> AsyncIterator[None]:
-    """Put into a store what it shall have, if anything, and then run the block. Raises as `Seeder`."""
+    """Put the initial data, if any, into a store, and then run the block. Raises as `Seeder`."""
     if seeder is not None:
         await seeder(store)
     yield
@@ -312,7 +312,7 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
                 present=present,
                 away=lambda: engine.failed_nodes,
                 channel=channel,
-                look_at_accounts=watch.look,
+                poll_accounts=watch.poll,
             )
             await contents.close()
 
@@ -333,7 +333,7 @@ async def development_off(
         return
     try:
         while directory.implied:
-            await sleep(LOOK_SECONDS)
+            await sleep(POLL_SECONDS)
     finally:  # The process may stop before it has looked again.
         if directory.get(DEVELOPMENT_ACCOUNT.name) is None:
             report(DEVELOPMENT_OFF)
@@ -343,7 +343,7 @@ async def development_off(
 async def meanwhile(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
     """Run a task beside the block; report if it fails."""
     task = asyncio.create_task(work)
-    task.add_done_callback(_complain)
+    task.add_done_callback(_report_failure)
     try:
         yield
     finally:
@@ -351,6 +351,6 @@ async def meanwhile(work: Coroutine[object, object, None]) -> AsyncIterator[None
         await asyncio.wait([task])
 
 
-def _complain(task: asyncio.Task[None]) -> None:
+def _report_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
         report(f"a background task has failed: {type(task.exception()).__name__}; restart the server")

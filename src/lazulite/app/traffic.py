@@ -30,7 +30,7 @@ from lazulite.traffic.meter import Meter, Resource, ResourceTraffic
 from lazulite.traffic.recording import Recording
 
 _RECORD_STEP_SECONDS = 0.5
-"""How often a recording looks whether it has enough requests."""
+"""The seconds between two checks whether a recording has enough requests."""
 _RECORD_REPORT_SECONDS = 10.0
 """How often the client of a recording gets an item."""
 _EVERYTHING = KeyRange(("", ""), None)

@@ -72,7 +72,7 @@ async def serve_by_workers(
         settings: of the process.
         beside: opens what the primary has beside the workers.
         announce: called once requests are accepted.
-        seeder: puts into the store what it shall have; None: nothing.
+        seeder: puts initial data into the store; None: nothing.
     """
     with _peers(settings) as joined:
         await _serve_by_workers(joined, beside, announce, seeder)
@@ -167,7 +167,7 @@ async def _behind(
         settings: of the process.
         flush_observer: called with each flush.
         log: receives each commit group that is durable.
-        seeder: puts into the store what it shall have.
+        seeder: puts initial data into the store.
     """
     if settings.database is not None:
         alone = replace(settings, control_socket=None, database=replace(settings.database, peers=None))

@@ -37,7 +37,7 @@ from lazulite.auth.sas import (
     parse_account_sas,
     signature_mismatch,
 )
-from lazulite.auth.shared_key import REQUEST_AGE_SECONDS_MAX, Canonicalize, Respell, SharedKey
+from lazulite.auth.shared_key import REQUEST_AGE_SECONDS_MAX, Canonicalize, NormalizePath, SharedKey
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError, authentication_failed
@@ -73,9 +73,9 @@ class ServiceCredentials:
     """The roles of bearer tokens, and their codes."""
     challenged_since: str = REJECTIONS_NAMED_SINCE
     """The first version that rejects a request without credentials with 401, not with 404 `ResourceNotFound`."""
-    hides_from_unstated: bool = False
+    hides_from_unversioned: bool = False
     """Whether a request without credentials that states no version gets the 404."""
-    respell: Respell | None = None
+    normalize_path: NormalizePath | None = None
     """What a path names, as the service signs it by Shared Key, too (§44). None: only the path that came is signed."""
     parse_delegation_sas: ParseDelegationSas | None = None
     """Read a user delegation SAS of a request. None: there are none."""
@@ -149,7 +149,9 @@ class AnonymousAuthentication:
     def _code(self, version: RequestVersion) -> str:
         """Return the code of a rejection. *Unverified*: at which version 401 took the place of 404."""
         service = self._service
-        hidden = version.is_stated_before(service.challenged_since) if version.stated else service.hides_from_unstated
+        hidden = (
+            version.is_stated_before(service.challenged_since) if version.stated else service.hides_from_unversioned
+        )
         return "ResourceNotFound" if hidden else "NoAuthenticationInformation"
 
 
@@ -331,7 +333,9 @@ class Authenticator:
             # What a service without an identity provider says (reference §14.7).
             raise ServiceError("InvalidAuthenticationInfo", REJECTED, status=401)
         service = self._service
-        return SharedKey(account, header, address, comp, service.canonicalize, service.respell, self._window_seconds)
+        return SharedKey(
+            account, header, address, comp, service.canonicalize, service.normalize_path, self._window_seconds
+        )
 
     async def _by_bearer(self, account: Account, request: Request, version: RequestVersion, header: str) -> Grant:
         """Return what a bearer token permits. Raises as `authenticate`."""

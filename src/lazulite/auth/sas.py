@@ -159,7 +159,7 @@ def parse_terms(start: str, expiry: str, ip: str, protocol: str) -> Terms:
     """Understand the values of `st`, `se`, `sip` and `spr` ("" = absent).
 
     Raises:
-        MalformedSasError: a value is none of the documented forms.
+        MalformedSasError: a value has no documented form.
     """
     if protocol not in _PROTOCOLS:
         raise MalformedSasError("spr must be https or https,http")

@@ -31,7 +31,7 @@ REQUEST_AGE_SECONDS_MAX = 15 * 60
 Canonicalize = Callable[[str, Request, str, str, str | None], str]
 """(scheme, request, account name, path, comp) -> string-to-sign. Each service has its own."""
 
-Respell = Callable[[str], str]
+NormalizePath = Callable[[str], str]
 """Returns what a path below the account names, decoded, given the path percent-encoded."""
 
 _SCHEMES = {"sharedkey": "SharedKey", "sharedkeylite": "SharedKeyLite"}
@@ -126,14 +126,24 @@ class SharedKey:
         address: where the request goes.
         comp: value of the query parameter.
         canonicalize: the service's string-to-sign.
-        respell: see `ServiceCredentials`.
+        normalize_path: see `ServiceCredentials`.
         window_seconds: how far the date of a request may be off.
 
     Raises:
         ServiceError: the header is malformed, or names another account.
     """
 
-    __slots__ = ("_account", "_address", "_canonicalize", "_comp", "_respell", "_scheme", "_start", "_window", "lasts")
+    __slots__ = (
+        "_account",
+        "_address",
+        "_canonicalize",
+        "_comp",
+        "_normalize_path",
+        "_scheme",
+        "_start",
+        "_window",
+        "lasts",
+    )
 
     def __init__(
         self,
@@ -142,7 +152,7 @@ class SharedKey:
         address: Address,
         comp: str | None,
         canonicalize: Canonicalize,
-        respell: Respell | None = None,
+        normalize_path: NormalizePath | None = None,
         window_seconds: int = REQUEST_AGE_SECONDS_MAX,
     ) -> None:
         authorization = parse_authorization(header)
@@ -152,7 +162,7 @@ class SharedKey:
         self._address = address
         self._comp = comp
         self._canonicalize = canonicalize
-        self._respell = respell
+        self._normalize_path = normalize_path
         self._scheme = authorization.scheme
         self._start = header.removesuffix(authorization.signature)
         self._window = window_seconds
@@ -168,7 +178,7 @@ class SharedKey:
         """Reject a request that neither of the account's keys signed, or whose date is too far from `now`, in ticks.
 
         Raises:
-            ServiceError: `AuthenticationFailed`, or as `ServiceCredentials.respell`.
+            ServiceError: `AuthenticationFailed`, or as `ServiceCredentials.normalize_path`.
         """
         header = request.headers.get("authorization", "")
         if not header.startswith(self._start):
@@ -217,7 +227,7 @@ class SharedKey:
 
     def _spellings(self, path: str) -> Iterator[str]:
         """Yield what a client may have signed before its stack re-encoded the path: at most 14."""
-        address, respell = self._address, self._respell
+        address, normalize_path = self._address, self._normalize_path
         seen = {path}
         decoded = unquote_to_bytes(path.encode("latin-1", "replace"))
         variants = [
@@ -226,8 +236,10 @@ class SharedKey:
             path.replace("%27", "'"),
             path.replace("'", "%27"),
         ]
-        if respell is not None:
-            variants.append(path.removesuffix(address.resource) + quote(respell(address.resource), safe=_PATH_SAFE))
+        if normalize_path is not None:
+            variants.append(
+                path.removesuffix(address.resource) + quote(normalize_path(address.resource), safe=_PATH_SAFE)
+            )
         if address.secondary:
             # The documentation signs the primary's path; the JavaScript and .NET SDKs sign the one that they send.
             marked, plain = f"/{address.account}-secondary", f"/{address.account}"

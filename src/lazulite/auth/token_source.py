@@ -1,4 +1,4 @@
-"""Tokens of a client that has an account's key, made anew before they expire."""
+"""Tokens of a client that has an account's key, renewed before they expire."""
 
 from collections.abc import Callable
 

@@ -22,19 +22,19 @@ from lazulite.blob.storage.verification import CONTAINERS_SPACE
 from lazulite.blob.website import Website
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.message import Response
-from lazulite.protocol.version import NEWEST, UNSTATED
+from lazulite.protocol.version import DEFAULT_VERSION, NEWEST
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
 from lazulite.service.rejection import Rejection, reject_in_xml
 from lazulite.service.responses import XML_TYPE
 
 SERVER = "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0"
-"""Some SDKs look at it."""
+"""Some SDKs read it."""
 
 
 def _assumed_version(headers: Mapping[str, str], _: Mapping[str, str]) -> str:
     """Return the version of a request that names none; the newest for one of whose head nothing is known."""
-    return UNSTATED if headers else NEWEST
+    return DEFAULT_VERSION if headers else NEWEST
 
 
 def _reject(rejection: Rejection) -> Response:

@@ -75,7 +75,7 @@ class Website:
         """Return the page that a path names, or what the website shows in its place.
 
         Raises:
-            ServiceError: there is neither, or the request is none that a website answers.
+            ServiceError: there is neither, or a website does not answer such a request.
             EngineUnavailableError: the store cannot be read.
         """
         if request.method not in _METHODS:

@@ -43,7 +43,7 @@ def choose_account(args: Namespace, environ: Mapping[str, str]) -> Account:
     """
     try:
         directory = AccountDirectory(accounts_from(environ))
-        directory.adopt(account_store(args, environ).stored())
+        directory.replace(account_store(args, environ).stored())
     except (ConfigError, AccountsError) as error:
         raise CommandError(error) from None
     name, names = account_name(args), directory.names()

@@ -8,7 +8,7 @@ from lazulite.cli.summary import SummaryLine
 from lazulite.records.verification import VerificationReport
 
 _PROGRESS_ROWS = 4096
-"""The number of rows between two looks at the clock."""
+"""The number of rows between two reads of the clock."""
 
 
 class VerificationProgress:

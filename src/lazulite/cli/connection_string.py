@@ -121,7 +121,7 @@ def secondary_of(account: str, endpoint: str) -> str:
 
 
 _BYTES_MAX = 64 << 10
-"""Of a file that has a connection string."""
+"""The most bytes of a file that has a connection string."""
 CLOUD_SUFFIX = "core.windows.net"
 """The `EndpointSuffix` of a connection string that names none."""
 
@@ -145,7 +145,7 @@ def read_connection_string(text: str, service: str) -> NamedAccount:
         service: `table`, `queue` or `blob`.
 
     Raises:
-        CommandError: it is none. The message shows nothing of it, as it has a key.
+        CommandError: it is not a connection string. The message shows nothing of it, as it has a key.
     """
     fields = {name.strip().lower(): value for name, _, value in (part.partition("=") for part in text.split(";"))}
     if fields.get("usedevelopmentstorage", "").strip().lower() == "true":

@@ -50,7 +50,7 @@ class HttpSender:
         sleep: waits so many seconds.
 
     Raises:
-        CommandError: the text is none. Nothing of it is shown, as it has a key.
+        CommandError: the text is malformed. Nothing of it is shown, as it has a key.
     """
 
     def __init__(self, text: str, sleep: Callable[[float], None] = time.sleep) -> None:

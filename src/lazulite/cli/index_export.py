@@ -1,4 +1,4 @@
-"""Indexes of a table as a module of Python for lazulite-patterns, which keeps such indexes on any account.
+"""Indexes of a table as a Python module for lazulite-patterns, which maintains such indexes on any account.
 
 Invariant: names of tables, indexes and properties reach the text as literals, or as identifiers that are made here.
 """
@@ -16,12 +16,12 @@ _KINDS = {
     "Edm.Guid": ("UUID", ""),
     "Edm.Binary": ("bytes", ""),
 }
-"""Types of properties -> what a column of it has as its type, and as a part of a key where that is not its default."""
+"""Types of properties -> the Python type of a column, and its key component if that is not the default one."""
 _SOURCES = {"datetime": "from datetime import datetime", "UUID": "from uuid import UUID"}
 
 
 class IndexDefinition(NamedTuple):
-    """What is known of an index."""
+    """An index, and the types of its properties in the entities."""
 
     name: str
     on: Sequence[str]
@@ -35,12 +35,12 @@ class IndexDefinition(NamedTuple):
         return max(types, key=lambda each: (types[each], each), default="Edm.String")
 
     @property
-    def obstacle(self) -> str:
-        """Why the pattern library cannot have it; empty if it can."""
+    def unsupported_reason(self) -> str:
+        """The reason why the pattern library does not support it; empty if it does."""
         if "Timestamp" in self.on:
             return "Timestamp is not a column"
         missing = [name for name in self.on if self.type_of(name) not in _KINDS]
-        return f"{missing[0]} is of {self.type_of(missing[0])}, which is no part of a key" if missing else ""
+        return f"{missing[0]} is of {self.type_of(missing[0])}, which cannot be part of a key" if missing else ""
 
 
 class _Column(NamedTuple):
@@ -66,7 +66,7 @@ class _Column(NamedTuple):
 
 def patterns_module(table: str, indexes: Sequence[IndexDefinition]) -> str:
     """Return a module that declares the indexes of a table as those of a class."""
-    possible = [index for index in indexes if not index.obstacle]
+    possible = [index for index in indexes if not index.unsupported_reason]
     columns = _columns(possible)
     kinds = {_KINDS[column.type][0] for column in columns.values()}
     has_integer = any("integer(" in column.field for column in columns.values())
@@ -86,7 +86,7 @@ def patterns_module(table: str, indexes: Sequence[IndexDefinition]) -> str:
         "",
     ]
     declared = [f"    {_declared(index, columns)}," for index in possible]
-    left_out = [f"    # {index.name}: {index.obstacle}" for index in indexes if index.obstacle]
+    left_out = [f"    # {index.name}: {index.unsupported_reason}" for index in indexes if index.unsupported_reason]
     body = [
         "@entity(indexes=[",
         *declared,

@@ -18,7 +18,7 @@ BAR_CELLS = 30
 _BAR_CELLS_MIN = 10
 """A shorter bar shows too little."""
 _COLUMNS = 80
-"""Of a terminal that does not tell its width."""
+"""The width of a terminal that does not tell it."""
 DRAW_SECONDS = 0.1
 LINE_SECONDS = 5.0
 JSON_SECONDS = 1.0

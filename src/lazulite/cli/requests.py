@@ -17,10 +17,10 @@ from lazulite.protocol.query_cost import QueryCost
 from lazulite.server.observability.redaction import CONTROLS
 
 FOLLOW_SECONDS = 0.5
-"""The pause between two looks."""
+"""The pause between two polls."""
 _SEEN_MAX = 2000
-"""The ids of printed requests that a look may have again."""
-_LOOK_MAX = 1000
+"""The ids of printed requests that a poll may return again."""
+_POLL_MAX = 1000
 _NONE = "no requests yet: the server records them from now on, for 15 minutes after the last look"
 
 
@@ -66,7 +66,7 @@ def follow(server: Client, asked: RecordedArguments, pause: Callable[[float], No
                 seen.append(item["id"])
                 since = max(since, item["ended"])
                 yield item
-        limit = _LOOK_MAX
+        limit = _POLL_MAX
         pause(FOLLOW_SECONDS)
 
 

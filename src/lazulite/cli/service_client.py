@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
     @property
     def root(self) -> ET.Element | None:
-        """The XML document of the body; None without one. Raises `CommandError` if it is none."""
+        """The XML document of the body; None without one. Raises `CommandError` if it is not XML."""
         return _document(self.body)
 
 
@@ -117,7 +117,7 @@ class ServiceClient:
         """Return a client of the account that a connection string names, here or in the cloud.
 
         Raises:
-            CommandError: the text is none. Nothing of it is shown, as it has a key.
+            CommandError: the text is malformed. Nothing of it is shown, as it has a key.
         """
         stated = read_connection_string(text, access.service)
         hint = f"check the {access.service} endpoint of the connection string"

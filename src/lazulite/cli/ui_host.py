@@ -97,7 +97,7 @@ class UiHost:
             raise ControlError("no-port", f"the explorer cannot listen: {error}") from None
         try:
             yield {"url": listener.new_link(), "started": True}
-            while True:  # Until the client hangs up, which closes this generator.
+            while True:  # Until the client closes the connection, which closes this generator.
                 await listener.keep_recording()
                 await asyncio.sleep(_SIGN_SECONDS)
                 yield {}

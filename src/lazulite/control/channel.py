@@ -1,7 +1,7 @@
 """The server's side of the control channel: takes connections, runs commands, and streams their items.
 
-Invariants: a connection carries one command. At most `CONNECTIONS_MAX` are served at a time, each holds a request and a
-line of a response, and none lasts longer than its command may. A handler ends before its connection is closed, and all
+Invariants: a connection carries one command. At most `CONNECTIONS_MAX` are served at a time. Each holds a request and
+a line of a response, and lasts no longer than its command may. A handler ends before its connection is closed, and all
 of them before `close` returns.
 """
 
@@ -21,7 +21,7 @@ CONNECTIONS_MAX = 16
 REQUEST_SECONDS_MAX = 5.0
 """How long a client may take to send its request."""
 STALL_SECONDS_MAX = 30.0
-"""How long a client may take nothing of its response."""
+"""How long a client may read nothing of its response."""
 
 _BUSY = failure(ControlError("busy", f"the server runs {CONNECTIONS_MAX} commands already; try again"))
 
@@ -52,7 +52,7 @@ class Channel:
         self._commands: dict[str, _CommandHandler] = {}
         self._connections: set[asyncio.Task[None]] = set()
         self._handlers: set[asyncio.Task[None]] = set()
-        """Those that run, and those that still undo what a client left when it hung up."""
+        """Those that run, and those that still clean up after a client that closed its connection."""
 
     def register(self, command: Command[A], handler: Handler[A]) -> None:
         """Take a command from now on; a second handler replaces the first."""
@@ -108,7 +108,7 @@ class Channel:
         """Run the command of a connection, and send its items.
 
         Raises:
-            ControlError: the request is none, or the command failed.
+            ControlError: the request is malformed, or the command failed.
             OSError: the connection ended.
         """
         name, arguments = requested(await _request(reader))
@@ -119,18 +119,18 @@ class Channel:
         handler = asyncio.ensure_future(_send_items(writer, registered.run(arguments)))
         self._handlers.add(handler)
         handler.add_done_callback(self._handlers.discard)
-        hung_up = asyncio.ensure_future(reader.read(1))  # A client sends nothing more, so this is the end.
-        both = [handler, hung_up]
+        closed = asyncio.ensure_future(reader.read(1))  # A client sends nothing more, so this is the end.
+        both = [handler, closed]
         try:
             await asyncio.wait(both, timeout=registered.seconds_max, return_when=asyncio.FIRST_COMPLETED)
-            is_late = not handler.done() and not hung_up.done()
+            is_late = not handler.done() and not closed.done()
         finally:
             handler.cancel()
-            hung_up.cancel()
+            closed.cancel()
             await asyncio.wait(both)
         if is_late:
             raise ControlError("timeout", f"{name} took more than {registered.seconds_max:g} seconds")
-        if hung_up.cancelled() or hung_up.exception() is None:
+        if closed.cancelled() or closed.exception() is None:
             await handler
 
 
@@ -143,7 +143,7 @@ async def streams(connection: socket.socket, line_bytes_max: int) -> tuple[async
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection; drop what the other side does not take in time."""
+    """Close a connection; drop what the other side does not read in time."""
     writer.close()
     try:
         async with asyncio.timeout(STALL_SECONDS_MAX):
@@ -157,7 +157,7 @@ async def _request(reader: asyncio.StreamReader) -> bytes:
 
     Raises:
         ControlError: the line is too long, or does not come in time.
-        ConnectionError: the client hung up.
+        ConnectionError: the client closed the connection.
     """
     try:
         async with asyncio.timeout(REQUEST_SECONDS_MAX):
@@ -167,7 +167,7 @@ async def _request(reader: asyncio.StreamReader) -> bytes:
     except ValueError:
         raise ControlError("too-long", f"the request has more than {REQUEST_BYTES_MAX} bytes") from None
     if not line.endswith(b"\n"):
-        raise ConnectionAbortedError("the client hung up")
+        raise ConnectionAbortedError("the client closed the connection")
     return line
 
 
@@ -193,10 +193,10 @@ async def _send(writer: asyncio.StreamWriter, line: bytes) -> None:
     """Send a line.
 
     Raises:
-        OSError: the client hung up, or takes nothing.
+        OSError: the client closed the connection, or reads nothing.
     """
     if writer.is_closing():  # Of which uvloop's transports make an error of their own.
-        raise ConnectionResetError("the client hung up")
+        raise ConnectionResetError("the client closed the connection")
     writer.write(line)
     async with asyncio.timeout(STALL_SECONDS_MAX):
         await writer.drain()

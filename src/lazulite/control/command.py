@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 Handler: TypeAlias = Callable[[A], AsyncGenerator[Json, None]]
 """Takes the arguments, and yields the items. May raise `ControlError` and `EngineError`. It is closed when the client
-hangs up or the time is over, so what it must undo stands in a `finally`."""
+closes the connection or the time is over, so its cleanup stands in a `finally`."""
 
 _TYPES: Mapping[type, tuple[type, ...]] = {str: (str,), int: (int,), float: (int, float), bool: (bool,)}
 """Type of a field -> types of JSON values that it takes. `bool` is no `int` here."""
@@ -55,7 +55,7 @@ class Command(Generic[A]):
     arguments: type[A]
     """A frozen dataclass. Its fields are `str`, `int`, `float` or `bool`, or one of these and None."""
     seconds_max: float | None = 60.0
-    """The time that the server gives it; None: until the client hangs up."""
+    """The time that the server gives it; None: until the client closes the connection."""
 
     def parse(self, given: Json) -> A:
         """Return the arguments of a request.

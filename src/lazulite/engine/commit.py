@@ -87,8 +87,8 @@ class Precondition(NamedTuple):
     expects: Expect
     timestamp: int | None = None
     """The commit timestamp of the row's last write, in ticks; None accepts every one."""
-    beginning: bytes = b""
-    """What the value of a present row begins with."""
+    prefix: bytes = b""
+    """The prefix of the value of a present row."""
     example: bytes | None = None
     """A value that meets the precondition, on which an engine may let the commit decide without reading the row."""
     deletes: bool = False

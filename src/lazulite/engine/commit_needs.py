@@ -5,7 +5,7 @@ on rows that it did not name, it returns `Needs`, and nothing is written. `commi
 other tasks having the loop between two of them, or names the rows, and commits again.
 
 A decision names the same rows whenever it is shown the same values. One that names other rows each time, such as rows
-with the commit timestamp in their keys, would be tried for ever, so the tries are bounded.
+with the commit timestamp in their keys, would be tried forever, so the tries are bounded.
 
 In one process, one commit of a partition that works in steps runs at a time: the steps of two would undo each other's.
 """

@@ -20,7 +20,7 @@ from lazulite.protocol.fault import Break, Effect, Moment
 from lazulite.protocol.secret_headers import SECRET_HEADERS
 
 BYTES_MAX = 48 * 1024
-"""Of the text of rules: less than the control channel takes."""
+"""The most bytes of the text of rules: less than the control channel takes."""
 TEXT_MAX = 1024
 PRESETS = ("ambiguous-writes", "cautious-client", "flaky-network")
 
@@ -36,7 +36,7 @@ _Read = Callable[[Any], Any]
 
 
 class RulesFileError(ValueError):
-    """The text is none of rules. It names the source and the line."""
+    """The text does not state rules. The message names the source and the line."""
 
 
 def _number(least: float, most: float) -> _Read:

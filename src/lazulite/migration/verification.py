@@ -60,7 +60,7 @@ class StoreVerifier:
             async for piece in slices:
                 for index, value in enumerate(piece.values):
                     raw = encode_key(space, *piece.key(index))
-                    for reference in self._verification.look(raw, value):
+                    for reference in self._verification.verify_row(raw, value):
                         await window.add(self._read(reference), _MEMORY_BYTES, None)
                 report(self._verification.findings)
 
@@ -74,6 +74,6 @@ class StoreVerifier:
         except EngineError as error:
             value = await self._engine.get(reference.space, *reference.key)
             if value is not None and self._verification.refers(reference, value):
-                findings.note(reference.complaint(error))
+                findings.note(reference.problem(error))
         else:
             findings.content_bytes += length

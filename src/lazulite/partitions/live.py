@@ -116,9 +116,9 @@ class LivePartitions:
         self._note_refusal = note_refusal
         self._maps: dict[TableKey, RangeMap] = {}
         self._loads: dict[TableKey, dict[str, RangeLoad]] = {}
-        """Of each table that has a map, by the starts of its ranges."""
+        """The loads of each table that has a map, by the starts of its ranges."""
         self._rates: dict[TableKey, Mapping[str, float]] = {}
-        """Of the last round, by the starts of ranges."""
+        """The rates of the last round, by the starts of ranges."""
         self._followed = float("-inf")
         """When this process has looked for changes of others."""
         self._is_turning = False
@@ -199,7 +199,7 @@ class LivePartitions:
             return
         self._is_turning = True
         try:
-            await self._turn(times, step)
+            await self._take_turn(times, step)
         finally:
             self._is_turning = False
 
@@ -216,7 +216,7 @@ class LivePartitions:
         self._maps = dict(maps)
         self._loads = {table: loads_of(found, self._loads.get(table, {})) for table, found in maps.items()}
 
-    async def _turn(self, times: Sequence[float], step: float) -> None:
+    async def _take_turn(self, times: Sequence[float], step: float) -> None:
         """Take part in the rounds of some times: hand in the loads, and get the maps.
 
         The loads are of the first of these rounds, as the next request after it makes the rounds that are due.
@@ -231,7 +231,7 @@ class LivePartitions:
 
         seconds = first - self._last_turn
         with suppress(EngineError):  # The loads are handed in with those of the next round.
-            maps = await self._store.turn(self._maps, self._loads, times[-1], seconds, balance)
+            maps = await self._store.take_turn(self._maps, self._loads, times[-1], seconds, balance)
             self._last_turn = self._followed = times[-1]
             self._rates = {
                 table: {start: 0 if others else load.operations / max(seconds, 1e-9) for start, load in loads.items()}

@@ -19,8 +19,8 @@ that are not worth a map any more are left out."""
 class MapStore(Protocol):
     """Keeps one map for each table, for all processes and across restarts.
 
-    A table without a map has one range. Each process takes part by one call of `turn` a round, and follows the changes
-    of the others in between.
+    A table without a map has one range. Each process takes part by one call of `take_turn` a round, and follows the
+    changes of the others in between.
     """
 
     @property
@@ -32,14 +32,14 @@ class MapStore(Protocol):
         """Return the maps as they are now.
 
         Args:
-            maps: as of `turn`.
+            maps: as of `take_turn`.
 
         Raises:
-            EngineError: as `turn`.
+            EngineError: as `take_turn`.
         """
         ...
 
-    async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
+    async def take_turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
         """Take part in a round, and return the maps as they are then.
 
         What the process counted is added to what the others did. One process, whichever the store chooses, balances:
@@ -68,6 +68,6 @@ class ProcessMaps:
         """See `MapStore`."""
         return maps
 
-    async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:  # noqa: ARG002 - see `MapStore`
+    async def take_turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:  # noqa: ARG002 - see `MapStore`
         """See `MapStore`."""
         return balance(maps, loads, seconds)

@@ -33,7 +33,7 @@ class Total(NamedTuple):
     """What the chosen process balances by."""
 
     loads: Loads
-    """Of all processes."""
+    """The loads of all processes."""
     seconds: float
     """The time in which they were counted."""
 
@@ -50,7 +50,7 @@ class Rounds:
         self._engine = engine
         self._row = f"{_OF}{process}"
 
-    async def hand_in(self, loads: Loads, now: float, seconds: float) -> Total | None:
+    async def submit(self, loads: Loads, now: float, seconds: float) -> Total | None:
         """Hand in what this process has counted since its last call; return the total if it is to balance.
 
         Args:

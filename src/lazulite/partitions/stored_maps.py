@@ -4,10 +4,10 @@
 
 Invariants:
 - a map is replaced by compare-and-swap on its version. A process that balanced by an older map changes nothing, and
-  takes the newer one. So it does no harm if two processes balance, or one dies in between;
-- a map goes with the space of its table. The one of a table that was deleted meanwhile is not made;
+  takes the newer one. So two processes may balance, or one may stop in between;
+- a map is deleted with the space of its table. A table that was deleted meanwhile gets none;
 - there are `TABLES_MAX` maps at most, whatever the number of processes and of rows;
-- a row that is damaged is no map. Its table has one range until the next round, which replaces the row;
+- a damaged row counts as no map. Its table has one range until the next round, which replaces the row;
 - a copy and a backup of a store have its maps as they were.
 """
 
@@ -35,9 +35,9 @@ class _Change(NamedTuple):
     """The change of one map."""
 
     version: int | None
-    """Of the map that is replaced; None: there is none."""
+    """The version of the map that is replaced; None: there is no map."""
     value: bytes | None
-    """As it is stored then; None: it is removed."""
+    """The new stored map; None: it is deleted."""
 
 
 Exists: TypeAlias = Callable[[TableKey], Awaitable[bool]]
@@ -74,11 +74,11 @@ class StoredMaps:
         stored = await self._read()
         return {table: found for table, found in maps.items() if table not in seen} | stored
 
-    async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
+    async def take_turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
         """See `MapStore`."""
         total: Total | None = Total(loads, seconds)
         if self._rounds is not None:
-            total = await self._rounds.hand_in(loads, now, seconds)
+            total = await self._rounds.submit(loads, now, seconds)
         before = await self.follow(maps)
         after = dict(before)
         if total is not None:
@@ -135,7 +135,7 @@ class StoredMaps:
                 lost |= lost_here
         for table in [table for table, change in changes.items() if change.version is None and table not in lost]:
             if not await self._exists(table):  # It was deleted, perhaps after its last request.
-                await forget(self._engine, table.account, table.space)
+                await delete_map(self._engine, table.account, table.space)
                 lost.add(table)
         return lost
 
@@ -172,8 +172,8 @@ def row_of(space: int) -> str:
     return f"{space:016x}"
 
 
-async def forget(engine: Engine, account: str, space: int) -> None:
-    """Remove the map of a table that is gone, if there is one.
+async def delete_map(engine: Engine, account: str, space: int) -> None:
+    """Delete the map of a deleted table, if there is one.
 
     Raises:
         EngineError: the store cannot be read or written.

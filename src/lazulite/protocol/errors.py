@@ -100,7 +100,7 @@ AUTHENTICATION_DETAIL = "AuthenticationErrorDetail"
 DETAIL_CHARACTERS_MAX = 8 * 1024
 
 CREDENTIAL_REJECTIONS = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation"})
-"""Codes of credentials that prove nothing. The service's front door answers them, with headers of its own (reference
+"""Codes of credentials that prove nothing. The service's front end answers them, with headers of its own (reference
 §3)."""
 
 MESSAGE_AS_REASON = CREDENTIAL_REJECTIONS | {

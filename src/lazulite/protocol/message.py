@@ -38,7 +38,7 @@ class SubOperation(NamedTuple):
     resource: tuple[str, ...]
     """The names of what it changed, from the outermost: table, PartitionKey and RowKey."""
     etag: str
-    """Of what it wrote; "" if it deleted."""
+    """The ETag of what it wrote; "" if it deleted."""
 
 
 @dataclass(slots=True)

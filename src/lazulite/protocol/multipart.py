@@ -287,7 +287,7 @@ def _form_of(heads: re.Match[bytes], head: Head, keyed: re.Pattern[bytes]) -> _F
     if len(set(filter(None, names))) < len(list(filter(None, names))):
         return None
     if any(name in head.headers and head.headers[name] != text[start:end].decode() for name, start, end in values):
-        return None  # The field comes again, with a value that is none of a form.
+        return None  # The field comes again, with a value that no form has.
     return _Form(text, values, replace(head, names=names, key_ends=(0, 0) if key is None else key.span(1)))
 
 

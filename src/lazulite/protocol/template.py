@@ -180,7 +180,7 @@ class CutHead(NamedTuple):
     pattern: StartPattern
     start: bytes
     names: tuple[str, ...]
-    """Of the values: `KEY` for each key, and names of fields in lower case."""
+    """The names of the values: `KEY` for each key, and names of fields in lower case."""
     constants: Constants
     length: int
     """The bytes of the tail."""

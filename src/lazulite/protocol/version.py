@@ -53,7 +53,7 @@ ENCRYPTION_SCOPE_SINCE = "2020-12-06"
 
 NEWEST = "2020-12-06"
 """What a request that names no version gets if it speaks JSON, or one of the operations that speak XML."""
-UNSTATED = "2009-09-19"
+DEFAULT_VERSION = "2009-09-19"
 """What any other request that names no version gets. *Unverified*: the service may take an even older one."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -138,7 +138,7 @@ def assumed_version(headers: Mapping[str, str], parameters: Mapping[str, str]) -
     """Return the version of a request that names none; the newest for one of whose head nothing is known."""
     if not headers or "comp" in parameters or asks_for_json(headers, parameters):
         return NEWEST
-    return UNSTATED
+    return DEFAULT_VERSION
 
 
 def asks_for_json(headers: Mapping[str, str], parameters: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
 
 SERVER = "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0"
-"""Some SDKs look at it."""
+"""Some SDKs read it."""
 
 
 def _read_queue(row: str, value: bytes) -> tuple[int, str]:

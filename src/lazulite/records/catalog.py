@@ -264,7 +264,7 @@ class DroppedSpaces:
         engine: of the store.
         catalog: the number of the catalog's space.
         close: has every process reject changes in a space, given its number.
-        forget: removes what the store has about a space elsewhere, given the partition of its resource, and its number.
+        clean_up: removes other rows about a space, given the partition of its resource, and its number.
     """
 
     def __init__(
@@ -272,12 +272,12 @@ class DroppedSpaces:
         engine: Engine,
         catalog: int,
         close: Callable[[int], Awaitable[None]],
-        forget: Callable[[str, int], Awaitable[None]],
+        clean_up: Callable[[str, int], Awaitable[None]],
     ) -> None:
         self._engine = engine
         self._catalog = catalog
         self._close = close
-        self._forget = forget
+        self._clean_up = clean_up
 
     async def finish(self) -> None:
         """Close and empty every space that is still marked, and delete its marker."""
@@ -301,7 +301,7 @@ class DroppedSpaces:
         await self._close(marked_space(marker))
         with suppress(EngineUnavailableError):  # The marker stays, and a later `finish` does the rest.
             await self._engine.drop(marked_space(marker))
-            await self._forget(partition, marked_space(marker))
+            await self._clean_up(partition, marked_space(marker))
             await self._engine.commit(self._catalog, partition, put_rows({marker: None}))
 
 
@@ -342,7 +342,7 @@ class ResourceCatalog(Generic[ResourceT]):
         self._fold = fold
         self._first_name = first_name
         self._spaces = SpaceAllocator(engine, listed=listed)
-        self._dropped = DroppedSpaces(engine, space, self._close, self._forget)
+        self._dropped = DroppedSpaces(engine, space, self._close, self._clean_up)
         self._cache: RowCache[Key, ResourceT] = RowCache(ttl=ttl)
 
     @property
@@ -490,8 +490,8 @@ class ResourceCatalog(Generic[ResourceT]):
     async def _close(self, space: int) -> None:
         """Have every process reject changes in a space that it may still have in its cache."""
 
-    async def _forget(self, account: str, space: int) -> None:
-        """Remove what the store has elsewhere about a space that was dropped."""
+    async def _clean_up(self, account: str, space: int) -> None:
+        """Remove other rows about a space that was dropped."""
 
     async def update(self, account: str, name: str, change: Callable[[ResourceT], ResourceT]) -> ResourceT:
         """Change a resource, and return it; `change` is pure, and keeps its name and its space.

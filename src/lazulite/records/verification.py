@@ -78,7 +78,7 @@ class Reference(NamedTuple):
     """The row in messages."""
     claim: Claim
 
-    def complaint(self, error: Exception) -> str:
+    def problem(self, error: Exception) -> str:
         """Say that the content cannot be read."""
         return f"{self.place}: content {self.content.number} of space {self.content.space}: {error}"
 
@@ -100,11 +100,11 @@ def verify(
     verification = Verification(timestamp_max, spaces)
     findings = verification.findings
     for raw, value in rows:
-        for reference in verification.look(raw, value):
+        for reference in verification.verify_row(raw, value):
             try:
                 findings.content_bytes += read_content(reference.content, reference.claim)
             except (EngineError, OSError) as error:
-                findings.note(reference.complaint(error))
+                findings.note(reference.problem(error))
         yield findings
     verification.finish()
     yield findings
@@ -166,11 +166,11 @@ class Verification:
         """The spaces that the catalogs name, in order."""
         return sorted(self._owned)
 
-    def look(self, raw: bytes, value: bytes) -> Sequence[Reference]:
+    def verify_row(self, raw: bytes, value: bytes) -> Sequence[Reference]:
         """Verify the next row; return the contents that no row before it refers to."""
         self.findings.rows += 1
         try:
-            return self._look(raw, value)
+            return self._verify_row(raw, value)
         except _MALFORMED as error:
             self.findings.note(f"row {raw.hex()}: {type(error).__name__}: {error}")
             return ()
@@ -188,7 +188,7 @@ class Verification:
             if number & ~LISTED >= self._next_space:
                 self.findings.note(f"{owned.catalog.nouns.space} {owned.name} has space {number}, which is not its own")
 
-    def _look(self, raw: bytes, value: bytes) -> Sequence[Reference]:
+    def _verify_row(self, raw: bytes, value: bytes) -> Sequence[Reference]:
         space = int.from_bytes(raw[:8], "big")
         key = decode_key(raw)
         if encode_key(space, *key) != raw:

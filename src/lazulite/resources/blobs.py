@@ -61,7 +61,7 @@ class BlobState(NamedTuple):
     """Those of `FIELDS` that it has."""
     metadata: Mapping[str, str]
     md5: str = ""
-    """Of the content, in base64; "" if the service does not know it."""
+    """The MD5 of the content, in base64; "" if the service does not know it."""
     tier: str = ""
     """The access tier that was set; "" if none was."""
     sequence: str = ""
@@ -218,8 +218,8 @@ def write_blob(sender: Sender, place: BlobAddress, state: BlobState, tags: Mappi
     Args:
         sender: of the account.
         place: of the blob.
-        state: what it shall be.
-        tags: that it shall have.
+        state: its new state.
+        tags: its new tags.
         read: returns its content, asked for in order.
 
     Raises:

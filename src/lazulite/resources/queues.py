@@ -35,7 +35,7 @@ class Message(NamedTuple):
     hidden_seconds: int = 0
     """How long it cannot be seen at first."""
     lives_seconds: int | None = None
-    """How long it lives; -1: for ever; None: as the service decides, 7 days."""
+    """How long it lives; -1: forever; None: as the service decides, 7 days."""
 
 
 class ReceivedMessage(NamedTuple):

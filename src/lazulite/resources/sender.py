@@ -26,7 +26,7 @@ class Reply(NamedTuple):
 
     @property
     def root(self) -> ET.Element:
-        """The XML document of the body. Raises `RequestError` if it is none."""
+        """The XML document of the body. Raises `RequestError` if it is not XML."""
         return xml_of(self.body)
 
 

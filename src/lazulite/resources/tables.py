@@ -54,7 +54,7 @@ class Entity(NamedTuple):
         """Read an entity of a response in minimal metadata.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is malformed.
         """
         properties = {
             name: _literal(value, fields.get(f"{name}{_TYPE}"))

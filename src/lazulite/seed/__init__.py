@@ -1,1 +1,1 @@
-"""Seed files: what an account shall have, as TOML; read, applied and written."""
+"""Seed files: the desired data of an account, as TOML; read, applied and written."""

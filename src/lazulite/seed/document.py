@@ -1,4 +1,4 @@
-"""A seed: what an account shall have, read from TOML or from a mapping of the same form.
+"""A seed: the desired data of an account, read from TOML or from a mapping of the same form.
 
 Invariant: a seed holds no key of an account. It names a file or a variable, which is read only when it is used.
 
@@ -27,11 +27,11 @@ from lazulite.seed.service_settings import SERVICES, service_parts
 from lazulite.seed.value import SeedError, Value
 
 BYTES_MAX = 8 << 20
-"""Of the text of a seed file."""
+"""The most bytes of a seed file."""
 KEY_BYTES_MAX = 4096
-"""Of a file that holds a key."""
+"""The most bytes of a file that holds a key."""
 FILES_MAX = 100_000
-"""Of a folder."""
+"""The most files of a folder."""
 
 SeedSource: TypeAlias = Path | str | Mapping[str, Any]
 """A seed file, or a mapping of its form."""
@@ -131,7 +131,7 @@ class ContainerSeed:
 
 @dataclass(frozen=True, slots=True)
 class AccountSeed:
-    """What one account shall have."""
+    """The desired data of one account."""
 
     name: str = ""
     """Empty: the account that the command names."""
@@ -153,7 +153,7 @@ class AccountSeed:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """What a server shall have."""
+    """The desired data of a server."""
 
     own: AccountSeed
     """For the account that the command names."""
@@ -161,7 +161,7 @@ class Seed:
     source: str = "seed"
     """The name of the file in messages."""
     text: str = ""
-    """Of the file."""
+    """The text of the file."""
 
     def described(self, error: SeedError) -> str:
         """Return an error with its place, in one line."""

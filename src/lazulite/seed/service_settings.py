@@ -25,7 +25,7 @@ def service_parts(service: str, value: Value) -> Parts:
     """Return the parts that a seed sets of a service.
 
     Raises:
-        SeedError: the value is none of the schema.
+        SeedError: the value is not in the schema.
     """
     own = () if service == "blob" else _OF_BLOBS
     known = [key for key in _READERS if key not in own]

@@ -26,9 +26,9 @@ from lazulite.protocol.message import EventualResponse, Request, Response
 from lazulite.protocol.query_string import REQUEST_SECONDS_MAX, parse_query_string, read_timeout
 from lazulite.protocol.version import (
     CORS_SINCE,
+    DEFAULT_VERSION,
     ERROR_CODE_SINCE,
     NEWEST,
-    UNSTATED,
     RequestVersion,
     resolve_version,
 )
@@ -447,7 +447,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
 def _hides_version(request: Request, version: RequestVersion, response: Response) -> bool:
     """Tell whether a rejection has no `x-ms-version`: a 404 without credentials and a version (§32.2)."""
     is_anonymous = "authorization" not in request.headers
-    return response.status == HTTPStatus.NOT_FOUND and is_anonymous and version == ("", UNSTATED)
+    return response.status == HTTPStatus.NOT_FOUND and is_anonymous and version == ("", DEFAULT_VERSION)
 
 
 async def _receive_body(request: Request, route: Route[Never]) -> None:

@@ -16,7 +16,7 @@ class PartitionSettings(NamedTuple):
 
 
 NO_TARGETS: Final = PartitionSettings(None)
-"""Of a server that is started without targets."""
+"""The settings of a server that is started without targets."""
 
 
 def partition_settings(text: str, time_scale: float = 1) -> PartitionSettings:

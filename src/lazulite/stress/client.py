@@ -148,7 +148,7 @@ class LoadGenerator:
             client.send_next(due)
 
     def take(self) -> Window:
-        """Return what was counted since the last call, and count anew."""
+        """Return what was counted since the last call, and reset the counts."""
         found, self.window = self.window, Window(step=self.step)
         return found
 

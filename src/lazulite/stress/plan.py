@@ -112,7 +112,7 @@ def plan_of(values: Mapping[str, object]) -> Plan:
     """Return the plan of some values, by name; the others have their defaults.
 
     Raises:
-        PlanError: a name is unknown, or a value is none that is allowed.
+        PlanError: a name is unknown, or a value is not allowed.
     """
     known = {each.name for each in fields(Plan)}
     for name in values:

@@ -86,7 +86,7 @@ class Progress(NamedTuple):
     """What is under way."""
 
     number: int
-    """Of the step, from 1."""
+    """The number of the step, from 1."""
     steps: int
     load: Load
     cost: int

@@ -13,7 +13,7 @@ from typing import Self
 
 from lazulite.engine.contract import Engine, KeyRange
 from lazulite.partitions.ranges import TableKey
-from lazulite.partitions.stored_maps import forget
+from lazulite.partitions.stored_maps import delete_map
 from lazulite.protocol.errors import ServiceError
 from lazulite.records.catalog import NamedResource, ResourceCatalog, StoredAccessPolicy, TimeToLive, is_marker
 from lazulite.records.spaces import TABLES
@@ -98,9 +98,9 @@ class Catalog(ResourceCatalog[Table]):
         found = await self.read(table.account, table.table)
         return found is not None and found.space == table.space
 
-    async def _forget(self, account: str, space: int) -> None:
+    async def _clean_up(self, account: str, space: int) -> None:
         """Remove the map of the table's ranges, or how far its index was built."""
-        await forget(self._engine, account, space)
+        await delete_map(self._engine, account, space)
         await forget_build(self._engine, account, space)
 
     async def with_indexes(self) -> AsyncGenerator[tuple[str, Table], None]:

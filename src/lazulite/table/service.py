@@ -47,7 +47,7 @@ _LINES_MAX = 64
 _BODY_MAX = 2 * 1024 * 1024
 """A longer body is rejected anyway."""
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
-"""Some SDKs look at it."""
+"""Some SDKs read it."""
 
 
 def _of_front_door(rejection: Rejection) -> bool:
@@ -123,7 +123,7 @@ def _table_of(batch: bytes) -> str:
 
 
 def _texts(call: Call) -> Mapping[str, str]:
-    """Return the texts of a body of JSON; none of another."""
+    """Return the texts of a body of JSON; no texts of any other body."""
     body = call.request.body
     try:
         given = json.loads(body) if len(body) <= _BODY_MAX else None

@@ -38,7 +38,7 @@ class Faults:
             rules: the text of a file of rules, or the name of a preset.
 
         Raises:
-            ControlError: the text is none of rules, or a name is taken. The text names the line.
+            ControlError: the text does not state rules, or a name is taken. The text names the line.
         """
         text = source_of(rules)[1] if rules in PRESETS else rules
         self._control.ask(ADD_FAULTS, RulesArguments(text))

@@ -1,4 +1,4 @@
-"""A server in a thread of this process, with its own event loop, for as long as a test needs it.
+"""A server in a thread of this process, with its own event loop, while a test runs.
 
 The next writes of an embedded store can be made to fail.
 """
@@ -207,7 +207,7 @@ class Storage:
             kept = [each for each in map(self._directory.get, self._directory.names()) if each is not None]
             stored = {each.name: _stored(each) for each in kept}
             switches = account.switches._replace(**changes)
-            self._directory.adopt({**stored, account.name: _stored(account)._replace(switches=switches)})
+            self._directory.replace({**stored, account.name: _stored(account)._replace(switches=switches)})
         return self._described(known or account)
 
     def _described(self, account: ServedAccount) -> Account:
@@ -241,7 +241,7 @@ def server(
     Args:
         location: the directory of the store, as of `lazulite serve --location`; None keeps everything in memory.
         clock: returns the server's time, with a time zone; it is called in the server's thread. None for the
-            machine's. Shared Key requests that are dated more than 15 minutes off are rejected, as ever.
+            machine's. Shared Key requests that are dated more than 15 minutes off are rejected, as always.
         meter: whether the traffic of resources is counted, as by `lazulite serve --meter`.
         targets: as of `lazulite serve --targets`, such as `study-2010`; None: requests have no limits. With a `clock`,
             all times and rates are of it, and requests that would wait say so in `Server-Timing`, and do not wait.

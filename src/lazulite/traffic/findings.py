@@ -29,7 +29,7 @@ class Thresholds:
     partition_target: float = 2_000
     """Entities per second that one partition is good for."""
     hot_share: float = 0.5
-    """Of the resource's traffic, the share of one partition above which it is hot."""
+    """The share of the resource's traffic above which one partition is hot."""
     hot_target_share: float = 0.25
     """And of the target, the share that its busiest minute takes."""
     end_share: float = 0.9
@@ -83,7 +83,7 @@ def busiest(traffic: ResourceTraffic) -> str:
 
 
 def shares_of(service: str, traffic: ResourceTraffic, count: int) -> Sequence[tuple[str, float]]:
-    """Return the busiest partitions with their shares of the traffic; none of a queue, which is one partition."""
+    """Return the busiest partitions with their shares of the traffic; for a queue, which is one partition, nothing."""
     load = traffic.load if service != "queue" else 0
     return [(key, each / load) for key, each in traffic.hitters.top(count)] if load else []
 

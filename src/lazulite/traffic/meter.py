@@ -51,7 +51,7 @@ HALF_LIFE_SECONDS: Final = 900.0
 SPLIT_COST_MIN: Final = 16.0
 """The load below which no range is divided."""
 PROPERTIES_MAX: Final = 16
-"""The filtered properties that are told apart, of a class of queries: the first ones."""
+"""The filtered properties that are counted separately, of a class of queries: the first ones."""
 CELLS_DIVIDED_MAX: Final = 4_096
 """The cells of the ranges that one balance divides: it holds up requests by some milliseconds."""
 _MERGED_MIN = 8

@@ -152,12 +152,12 @@ class TableRecord:
         self.queries: dict[tuple[Conditions, int], Count] = {}
         """By conditions and `$top`."""
         self.values: dict[str, Sketch] = {}
-        """Of each property in an equality, the values asked for."""
+        """Property -> the values that equalities ask for."""
         self.single, self.batches = Count(), Count()
         self.written = Sketch()
         """The PartitionKeys written."""
         self.rises = self.falls = 0.0
-        """Of neighbours among written PartitionKeys."""
+        """The counts of neighbours among written PartitionKeys that rise or fall."""
         self.row_rises = self.row_falls = 0.0
         """The same of RowKeys."""
         self.left_out = 0.0

@@ -55,7 +55,7 @@ class Format(NamedTuple):
     """A format of files."""
 
     endings: Sequence[str]
-    """Of the names of its files."""
+    """The endings of the names of its files."""
     write: Callable[[IO[bytes], WriteOptions], EntityWriter]
     read: Callable[[IO[bytes], ReadOptions], RowReader]
 

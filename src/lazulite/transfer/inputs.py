@@ -36,7 +36,7 @@ class Row(NamedTuple):
     number: int
     """From 1, without a header."""
     entity: Entity | None
-    """None: the row is none."""
+    """None: the row is not an entity."""
     problem: str = ""
     """Why the row is no entity."""
 

@@ -222,7 +222,7 @@ class _Column(NamedTuple):
 
 
 _Planned: TypeAlias = tuple[str, str, str | None, bool, list[Json], list[str | None] | None]
-"""Of a column: its name, the name and value of the annotation, whether only texts have it, and the values and types."""
+"""A column's name, its annotation's name and value, whether only texts have that, its values, and its types."""
 
 
 def _annotation(type_name: str) -> tuple[str | None, bool]:

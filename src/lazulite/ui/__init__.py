@@ -15,7 +15,7 @@ How to add a page:
 4. Changes are actions, by POST: `async def act(call: PageCall) -> Redirect`, in `actions={"rename": Action(act)}`.
    The template has `{% call form(post_to("rename")) %}…{% endcall %}`: the same URL with `do=rename`, and the token
    against forgery. `call.form` has the fields. `Redirect(where, notice)` shows a line on the next page;
-   `Again(context, status)` shows the page once more, with what was entered.
+   `PageView(context, status)` shows the page once more, with what was entered.
    `Action(upload, reads_body=True)` gets `call.request`, whose body it reads itself; a script sends it with the header
    `X-CSRF-Token`, from `<meta name="csrf">`. `Action(…, changes=False)` is allowed by `--ui-read-only`, too.
 5. `call.page_of("next")` is the continuation token that the pager put into the URL; `pager(next, seen)` shows it.

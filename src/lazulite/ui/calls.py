@@ -52,7 +52,7 @@ class PageServices:
     """Returns the gauges of the store; empty for a database."""
     accounts: AccountStore | None
     """Where accounts are kept; None in memory. Its methods block, so they run in a thread."""
-    look_at_accounts: Callable[[], Awaitable[None]] | None = None
+    poll_accounts: Callable[[], Awaitable[None]] | None = None
     """Has the directory follow a change in a database at once; None: it follows its file."""
     replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held from a look at what has no ETag until it is replaced."""
@@ -71,7 +71,7 @@ class PageCall:
     request: Request
     session: Session
     parameters: Mapping[str, str]
-    """Of the path, decoded."""
+    """The parameters of the path, decoded."""
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
     """The fields of a form; of several of one name the last."""
@@ -124,15 +124,15 @@ class Redirect(NamedTuple):
         return cls(f"/jobs/{job.id}")
 
 
-class Again(NamedTuple):
-    """The response to an action that was not done: the page once more, with what was entered."""
+class PageView(NamedTuple):
+    """The response to an action that was not done, or that shows a result: the page again, with what was entered."""
 
     context: Context
     status: int
 
 
 Page: TypeAlias = Callable[[PageCall], Awaitable["Context | Response"]]
-Act: TypeAlias = Callable[[PageCall], Awaitable["Redirect | Response | Again"]]
+Act: TypeAlias = Callable[[PageCall], Awaitable["Redirect | Response | PageView"]]
 
 
 class Action(NamedTuple):

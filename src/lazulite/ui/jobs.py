@@ -22,7 +22,7 @@ RUNNING_MAX = 2
 WAITING_MAX = 16
 ENDED_MAX = 50
 FILES_MAX = 4
-"""Of the jobs that have ended, so many of the last ones keep their files."""
+"""The number of ended jobs, the last ones, that keep their files."""
 LINES_MAX = 200
 """The last lines of a report that are kept."""
 PAUSE_SECONDS_MAX = 0.25

@@ -116,7 +116,7 @@ class Listener:
             connect=self._connect,
             statistics=store.statistics or dict,
             accounts=_account_store(settings),
-            look_at_accounts=store.look_at_accounts,
+            poll_accounts=store.poll_accounts,
         )
         hosts = KnownHosts((*settings.allowed_hosts, settings.ui_host))
         self._server = Server(

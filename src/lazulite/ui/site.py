@@ -16,7 +16,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.server.limits import KIB, MIB
 from lazulite.ui.backend import BackendError
-from lazulite.ui.calls import Action, Again, Context, PageCall, PageError, PageServices, Redirect, Route, link
+from lazulite.ui.calls import Action, Context, PageCall, PageError, PageServices, PageView, Redirect, Route, link
 from lazulite.ui.jobs import JobError
 from lazulite.ui.rendering import Templates, as_json
 from lazulite.ui.routing import Routes
@@ -149,7 +149,7 @@ class Explorer:
         outcome = await action.act(call)
         if isinstance(outcome, Response):
             return _with_headers(outcome)
-        if isinstance(outcome, Again):
+        if isinstance(outcome, PageView):
             return await self._page(call, route, outcome.context, outcome.status)
         if outcome.notice:
             call.session.notices.append(outcome.notice)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lazulite.auth.accounts.account import (
     DEVELOPMENT_ACCOUNT,
     LAST_REMOVED,
-    LOOK_SECONDS,
+    POLL_SECONDS,
     Account,
     AccountDirectory,
     AccountFile,
@@ -108,12 +108,12 @@ def test_an_account_is_its_identity() -> None:
 
 def test_an_account_is_the_same_object_until_it_changes() -> None:
     accounts = AccountDirectory({})
-    accounts.adopt({"acct": StoredAccount((b"first", b"second"))})
+    accounts.replace({"acct": StoredAccount((b"first", b"second"))})
     account = accounts.get("acct")
     assert account is not None
-    accounts.adopt({"acct": StoredAccount((b"first", b"second")), "more": StoredAccount((b"a", b"b"))})
+    accounts.replace({"acct": StoredAccount((b"first", b"second")), "more": StoredAccount((b"a", b"b"))})
     assert accounts.get("acct") is account
-    accounts.adopt({"acct": StoredAccount((b"third", b"second"))})
+    accounts.replace({"acct": StoredAccount((b"third", b"second"))})
     assert accounts.get("acct") is not account
 
 
@@ -144,11 +144,11 @@ def test_the_development_account_does_not_come_back(file: AccountFile) -> None:
 def test_the_removal_of_the_last_account_is_reported_once() -> None:
     reported: list[str] = []
     directory = AccountDirectory({}, report=reported.append)
-    directory.adopt({"orders": StoredAccount((b"first", b"second"))})
+    directory.replace({"orders": StoredAccount((b"first", b"second"))})
     for _ in range(2):
-        directory.adopt({})
+        directory.replace({})
     assert reported == [LAST_REMOVED]
-    AccountDirectory({}, report=reported.append).adopt({})  # The development account is implied: another report.
+    AccountDirectory({}, report=reported.append).replace({})  # The development account is implied: another report.
     assert reported == [LAST_REMOVED]
 
 
@@ -257,7 +257,7 @@ def test_the_file_is_looked_at_no_more_often_than_said(tmp_path: Path) -> None:
     assert directory.get("orders") is None
     file.add("orders", RANDOM)
     assert directory.get("orders") is None
-    now += LOOK_SECONDS
+    now += POLL_SECONDS
     assert directory.get("orders") is not None
 
 
@@ -266,5 +266,5 @@ def test_a_process_that_has_changed_the_file_looks_at_it_at_once(file: AccountFi
     assert directory.get("orders") is None
     file.add("orders", RANDOM)
     assert directory.get("orders") is None
-    directory.look()
+    directory.read_if_changed()
     assert directory.get("orders") is not None

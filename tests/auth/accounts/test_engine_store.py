@@ -12,9 +12,9 @@ from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.document import KEY_BYTES, Accounts, AccountsError, AccountStore, Change, StoredAccount
 from lazulite.auth.accounts.engine_store import (
-    LOOK_SECONDS,
-    LOOK_SECONDS_MAX,
     PARTITION,
+    POLL_SECONDS,
+    POLL_TIMEOUT_SECONDS,
     ROW,
     AccountRow,
     AccountWatcher,
@@ -61,8 +61,8 @@ class World:
         self.watch = AccountWatcher(self.row, self.directory, self.reports.append)
         asyncio.run(self.watch.start())
 
-    def look(self) -> None:
-        asyncio.run(self.watch.look())
+    def poll(self) -> None:
+        asyncio.run(self.watch.poll())
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         account = self.directory.get(name)
@@ -74,8 +74,8 @@ class World:
 
 
 def test_a_change_is_known_within_two_seconds() -> None:
-    assert LOOK_SECONDS < 2
-    assert LOOK_SECONDS_MAX <= 2
+    assert POLL_SECONDS < 2
+    assert POLL_TIMEOUT_SECONDS <= 2
 
 
 def test_its_space_is_its_own_and_no_table_cache_has_it() -> None:
@@ -131,16 +131,16 @@ def test_whoever_watches_knows_and_keeps_the_objects_that_did_not_change() -> No
     assert world.directory.get("devstoreaccount1") is DEVELOPMENT_ACCOUNT
     first = world.store.add("orders", RANDOM)
     assert world.directory.get("orders") is None
-    world.look()
+    world.poll()
     assert world.keys("orders") == first
     assert world.directory.get("devstoreaccount1") is None
     assert not world.directory.development
     before = world.directory.get("orders")
     world.store.add("items", RANDOM)
-    world.look()
+    world.poll()
     assert world.directory.get("orders") is before
     second = world.store.rotate("orders", 2, RANDOM)
-    world.look()
+    world.poll()
     assert world.directory.get("orders") is not before
     assert world.keys("orders") == second
     assert world.reports == []
@@ -149,7 +149,7 @@ def test_whoever_watches_knows_and_keeps_the_objects_that_did_not_change() -> No
 def test_the_environment_wins() -> None:
     world = World({"orders": Account("orders", (b"mine",))})
     world.store.add("orders", RANDOM)
-    world.look()
+    world.poll()
     assert world.keys("orders") == (b"mine",)
 
 
@@ -173,10 +173,10 @@ def test_a_row_says_that_there_was_an_account_whatever_is_left() -> None:
 def test_what_cannot_be_understood_changes_nothing_and_is_reported_once(value: bytes | None, why: str) -> None:
     world = World()
     good = world.store.add("orders", RANDOM)
-    world.look()
+    world.poll()
     world.write(value)
     for _ in range(3):
-        world.look()
+        world.poll()
         assert world.keys("orders") == good
         assert world.directory.get("devstoreaccount1") is None
     assert len(world.reports) == 1
@@ -202,7 +202,7 @@ def hanging(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
     monkeypatch.setattr(world.engine, "get", get)
-    world.watch._look_seconds_max = 0
+    world.watch._poll_timeout_seconds = 0
 
 
 @pytest.mark.parametrize("ill", [away, hanging])
@@ -211,29 +211,29 @@ def test_while_the_database_is_away_nothing_changes_and_then_it_goes_on(
 ) -> None:
     world = World()
     good = world.store.add("orders", RANDOM)
-    world.look()
+    world.poll()
     for outage in (1, 2):
         with monkeypatch.context() as patch:
             ill(world, patch)
             for _ in range(3):
-                world.look()
+                world.poll()
             assert world.keys("orders") == good
             said = f"the list of accounts in {NAME} cannot be read; the accounts stay as they were"
             assert world.reports == [said] * outage
-        world.watch._look_seconds_max = LOOK_SECONDS_MAX
+        world.watch._poll_timeout_seconds = POLL_TIMEOUT_SECONDS
         good = world.store.rotate("orders", 1, RANDOM)
-        world.look()
+        world.poll()
         assert world.keys("orders") == good
 
 
 def test_no_key_is_ever_reported() -> None:
     world = World()
     keys = world.store.add("orders", RANDOM)
-    world.look()
+    world.poll()
     stored = asyncio.run(world.row.read())
     assert stored is not None
     world.write(stored[:-20])
-    world.look()
+    world.poll()
     secrets = [base64.b64encode(key).decode() for key in keys]
     assert all(secret not in report for secret in secrets for report in world.reports)
     assert len(world.reports) == 1
@@ -250,4 +250,4 @@ def test_it_looks_again_and_again() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(world.watch.run(sleep))
-    assert slept == [LOOK_SECONDS] * 4
+    assert slept == [POLL_SECONDS] * 4

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.auth.accounts.account import LOOK_SECONDS
+from lazulite.auth.accounts.account import POLL_SECONDS
 from lazulite.auth.bearer.jwks import ALGORITHMS, JWKS_BYTES_MAX, KEYS_MAX, FileKeys, JwksError, KeySet, parse_jwks
 from tests.tokens import CURVES, SigningKey, jwks, private_rsa, signing_key
 
@@ -164,7 +164,7 @@ class Fixture:
         self.source = FileKeys(path, self.reports.append, lambda: self.now_s)
 
     async def current(self) -> KeySet:
-        self.now_s += LOOK_SECONDS
+        self.now_s += POLL_SECONDS
         return await self.source.current()
 
     def replace(self, content: bytes) -> None:

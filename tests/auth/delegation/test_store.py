@@ -27,7 +27,7 @@ class World:
         self.now_s = NOW_S
         self.engine = MemoryEngine(self.ticks)
         self.accounts = AccountDirectory({})
-        self.accounts.adopt({"acct": StoredAccount((b"1", b"2"))})
+        self.accounts.replace({"acct": StoredAccount((b"1", b"2"))})
         self._numbers = count(1)
 
     def ticks(self) -> int:
@@ -41,7 +41,7 @@ class World:
         return next(self._numbers).to_bytes(size, "big")
 
     def revoke(self) -> None:
-        self.accounts.adopt({"acct": StoredAccount((b"1", b"2"), self.now_s + 1)})
+        self.accounts.replace({"acct": StoredAccount((b"1", b"2"), self.now_s + 1)})
 
     def until(self, seconds: int = KEY_SECONDS_MAX) -> int:
         return self.ticks() + seconds * TICKS_PER_SECOND
@@ -116,7 +116,7 @@ async def test_a_revocation_ends_all_secrets() -> None:
     assert await one.delegate("acct", USER, world.until()) == second
     world.now_s += 2
     assert list(await two.secrets("acct")) == [second]
-    world.accounts.adopt({"acct": StoredAccount((b"1", b"2"))})
+    world.accounts.replace({"acct": StoredAccount((b"1", b"2"))})
     assert list(await one.secrets("acct")) == [second], "an older process that drops the revocation revives nothing"
 
 

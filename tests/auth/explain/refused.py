@@ -32,14 +32,14 @@ class Server:
 
     def __init__(self, service: ServiceCredentials = BLOB_CREDENTIALS) -> None:
         self.accounts = AccountDirectory({})
-        self.adopt(KEY, SECOND)
+        self.replace(KEY, SECOND)
         self.seconds = 0.0
         keys = AccountKeys(self.accounts)
         addressing = Addressing(["table.localhost", "blob.localhost", "queue.localhost"])
         self.explainer = Explainer(service, keys, self.accounts, addressing, lambda: NOW, lambda: self.seconds, FORMATS)
 
-    def adopt(self, *keys: bytes) -> None:
-        self.accounts.adopt({"acct": StoredAccount(keys), "other": StoredAccount((OTHER,))})
+    def replace(self, *keys: bytes) -> None:
+        self.accounts.replace({"acct": StoredAccount(keys), "other": StoredAccount((OTHER,))})
 
     def explain(self, request: Request, error: ServiceError | None = None) -> Refusal:
         found = self.explainer.explain(request, error or ServiceError("AuthenticationFailed"))

@@ -85,9 +85,9 @@ def test_each_row_has_a_test() -> None:
 @pytest.mark.parametrize(("name", "key"), [("other-account", OTHER), ("replaced-key", b"gone")])
 def test_other_keys(name: str, key: bytes) -> None:
     server = Server()
-    server.adopt(KEY, b"gone")
+    server.replace(KEY, b"gone")
     server.explain(sent(BLOB_QUERY, "any"))
-    server.adopt(KEY, b"new")
+    server.replace(KEY, b"new")
     assert server.explain(sent(BLOB_QUERY, TEXT, key=key)).mistake == name
 
 

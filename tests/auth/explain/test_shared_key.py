@@ -178,7 +178,7 @@ def test_the_string_to_sign_is_the_servers(service: ServiceCredentials) -> None:
 )
 def test_other_keys(name: str, key: bytes) -> None:
     server = Server()
-    server.adopt(KEY, b"new")
+    server.replace(KEY, b"new")
     assert server.explain(signed(get(), full(), key)).mistake == name
     assert server.explain(signed(get(), full(), b"unknown")).mistake == ""
 

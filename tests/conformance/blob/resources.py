@@ -17,7 +17,7 @@ class Resource:
 
     container: Container
     name: str = ""
-    """Of the blob; empty for the container."""
+    """The name of the blob; empty for the container."""
 
     def send(self, method: str, query: str = "", headers: HeaderChanges | None = None, **options: object) -> Answer:
         """Send a request to it."""

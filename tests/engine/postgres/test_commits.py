@@ -203,7 +203,7 @@ async def test_a_drop_closes_a_space_to_others_when_they_look(open_engine: Open)
     await one.commit(7, "p", changing(["r"], lambda *_: {"r": b"x"}))
     assert await other.get(7, "p", "r") == b"x"
     await one.drop(7)
-    await (await other._ensure_started()).drops.look()
+    await (await other._ensure_started()).drops.reload()
     assert await other.get(7, "p", "r") is None
     with pytest.raises(SpaceDroppedError):
         await other.commit(7, "p", changing(["r"], lambda *_: {"r": b"x"}))

@@ -250,7 +250,7 @@ async def test_a_dropped_space_is_emptied_of_its_contents(
     late = await other.create(OWNER)
     await put(store, b"abc", Owner(6, "a"))
     await store.drop(5)
-    await (await other_engine._ensure_started()).drops.look()
+    await (await other_engine._ensure_started()).drops.reload()
     with pytest.raises(SpaceDroppedError):
         await late.seal()
     execute("UPDATE lazulite.dropped SET since = now() - interval '1 hour', leased_until = now() - interval '1 second'")

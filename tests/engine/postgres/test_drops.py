@@ -146,7 +146,7 @@ async def test_the_background_looks_and_empties(open_engine: Open) -> None:
     parts = await looks._ensure_started()
     while left(2) != (0, 0):
         assert not any(task.done() for task in parts.periodic.tasks)
-        await parts.drops.look()
+        await parts.drops.reload()
 
 
 async def test_drops_are_read_while_a_large_space_is_emptied(

@@ -34,7 +34,7 @@ class Take:
         return Commit(["n", *self.beginnings, *self.added], self._decide, self._expected, "n")
 
     def _expected(self, _: Values | None) -> list[Precondition | None]:
-        taken = [Precondition(Expect.PRESENT, beginning=each, example=each) for each in self.beginnings.values()]
+        taken = [Precondition(Expect.PRESENT, prefix=each, example=each) for each in self.beginnings.values()]
         return [None, *taken, *[ANYTHING] * len(self.added)]
 
     def _decide(self, current: Values, stamp: int) -> Decision[int]:

@@ -151,7 +151,7 @@ async def test_each_learns_of_the_spaces_that_the_other_drops(
         await engine.drop(5)
         await old.drop(6)
         assert await old.dropped() == {5, 6}
-        await (await engine._ensure_started()).drops.look()
+        await (await engine._ensure_started()).drops.reload()
         for space in (5, 6):
             with pytest.raises(SpaceDroppedError):
                 await engine.commit(space, "p", counting())

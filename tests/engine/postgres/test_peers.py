@@ -73,7 +73,7 @@ async def until_live(engine: PostgresEngine, count: int) -> None:
     """Look until so many others answer."""
     async with asyncio.timeout(SECONDS_MAX):
         while sum(peer.live for peer in peers_of(engine)._peers.values()) != count:
-            await peers_of(engine).look()
+            await peers_of(engine).discover()
             await asyncio.sleep(0.01)
 
 
@@ -262,7 +262,7 @@ def owner_process(settings: PostgresSettings, directory: Path) -> Iterator[Owner
 @pytest.fixture(name="sender")
 async def _sender(open_engine: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PostgresEngine:
     """An engine that has others commit to all partitions, as long as there are any."""
-    monkeypatch.setattr(peers_module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(peers_module, "DISCOVERY_SECONDS", 0.05)
     monkeypatch.setattr(Contention, "is_contended", lambda *_: True)
     monkeypatch.setattr(
         Peers, "owner", lambda self, *_: next((peer for peer in self._peers.values() if peer.live), None)

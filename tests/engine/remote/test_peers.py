@@ -85,7 +85,7 @@ async def processes(directory: Path, count: int) -> AsyncIterator[list[Process]]
     for process in found:
         await process.peers.start()
     for process in found:
-        await process.peers.look()
+        await process.peers.discover()
         await until(lambda process=process: len(live(process)) == count - 1)  # type: ignore[misc]  # of a default
     try:
         yield found
@@ -108,7 +108,7 @@ def owners(process: Process) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "DISCOVERY_SECONDS", 3600.0)
 
 
 async def test_all_processes_choose_the_same_owner(tmp_path: Path) -> None:
@@ -205,10 +205,10 @@ async def test_a_silent_process_is_no_owner_until_it_answers(tmp_path: Path, mon
         received = session.channel._received
         kept: list[Any] = []
         monkeypatch.setattr(session.channel, "_received", kept.append)
-        await one.peers.look()
+        await one.peers.discover()
         await until(lambda: kept)
         assert set(owners(one)) == {one.peers._name, other.peers._name}, "one ping in flight is no silence"
-        await one.peers.look()
+        await one.peers.discover()
         assert owners(one) == [one.peers._name] * len(KEYS)
         monkeypatch.setattr(session.channel, "_received", received)
         for message in kept:
@@ -221,7 +221,7 @@ async def test_a_process_that_has_not_answered_yet_is_no_owner(tmp_path: Path) -
     async with processes(tmp_path, 1) as [one]:
         silent = Channel(lambda _: None, lambda: None)
         server = await asyncio.get_running_loop().create_unix_server(lambda: silent, path=str(tmp_path / "silent"))
-        await one.peers.look()
+        await one.peers.discover()
         assert one.peers._peers.keys() == {"silent"}
         assert owners(one) == [one.peers._name] * len(KEYS)
         server.close()
@@ -251,7 +251,7 @@ async def test_one_that_connects_to_a_process_that_leaves_is_told(tmp_path: Path
         other.peers.leaving = True
         one.to(other).channel.close()
         await until(lambda: not one.peers._peers)
-        await one.peers.look()
+        await one.peers.discover()
         await until(lambda: not one.peers._peers)
 
 
@@ -264,7 +264,7 @@ async def test_the_socket_of_a_process_that_ended_is_removed(tmp_path: Path) -> 
         if not path.exists():  # A newer Python removes it.
             path.touch()
     async with processes(tmp_path, 1) as [one]:
-        await one.peers.look()
+        await one.peers.discover()
         assert not dead.exists()
         assert unready.exists()
         assert one.peers._peers == {}

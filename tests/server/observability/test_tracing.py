@@ -197,7 +197,7 @@ def test_the_same_complaint_is_made_once_a_minute() -> None:
     assert said == ["traces: a b", "traces: a b"]
     for number in range(1000):
         logging.getLogger("opentelemetry.sdk").error("%d" % number)  # noqa: UP031 - a text that is new each time
-    assert len(log._complaints._reported_s) <= 100
+    assert len(log._sdk_log._reported_s) <= 100
     log.close()
     logging.getLogger("opentelemetry.sdk").warning("unheard")
     assert "traces: unheard" not in said

@@ -97,7 +97,7 @@ async def _change(world: World, change: str) -> None:
         case "no cors":
             await world.ask("PUT", "", properties, b"<StorageServiceProperties><Cors/></StorageServiceProperties>")
         case "rotate":
-            world.accounts.adopt({NAME: StoredAccount((b"third", b"fourth") if world.account.keys == KEYS else KEYS)})
+            world.accounts.replace({NAME: StoredAccount((b"third", b"fourth") if world.account.keys == KEYS else KEYS)})
         case "delete":
             await world.ask("DELETE", "Tables('orders')")
         case "create":

@@ -87,16 +87,16 @@ async def test_a_rotated_key(world: World, query: str | None) -> None:
     sas = world.sas() if query is None else ""
     signed = world.shared_key("GET", f"/{NAME}/{ENTITY}", HEAD) if query == "" else {}
     await warm(world, sas, headers=signed)
-    world.accounts.adopt({NAME: StoredAccount((b"third", b"fourth"))})
+    world.accounts.replace({NAME: StoredAccount((b"third", b"fourth"))})
     assert (await world.ask("GET", query=sas, headers=signed)).error_code == "AuthenticationFailed"
-    world.accounts.adopt({NAME: StoredAccount(KEYS)})
+    world.accounts.replace({NAME: StoredAccount(KEYS)})
     assert (await world.ask("GET", query=sas, headers=signed)).status == 200
 
 
 async def test_an_account_that_is_gone(world: World) -> None:
     sas = world.sas()
     await warm(world, sas)
-    world.accounts.adopt({"other": StoredAccount(KEYS)})
+    world.accounts.replace({"other": StoredAccount(KEYS)})
     assert (await world.ask("GET", query=sas)).error_code == "ResourceNotFound"
 
 

@@ -55,7 +55,7 @@ class World:
         self.now, self.monotonic_s = NOW, 0.0
         self.immediate = 0
         self.accounts = AccountDirectory({})
-        self.accounts.adopt({NAME: StoredAccount(KEYS)})
+        self.accounts.replace({NAME: StoredAccount(KEYS)})
         self.engine = open_engine(lambda: self.now)
         self.authenticated = False
         self.service = TableService(

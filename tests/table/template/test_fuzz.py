@@ -110,7 +110,7 @@ async def _change_one(world: World, change: str) -> None:
             rules = CORS % b"a" if change == "cors" else b"<StorageServiceProperties><Cors/></StorageServiceProperties>"
             await world.ask("PUT", "", f"restype=service&comp=properties&{world.sas()}", rules)
         case "rotate":
-            world.accounts.adopt({NAME: StoredAccount((b"third", b"fourth") if world.account.keys == KEYS else KEYS)})
+            world.accounts.replace({NAME: StoredAccount((b"third", b"fourth") if world.account.keys == KEYS else KEYS)})
         case "delete":
             await world.ask("DELETE", "Tables('orders')")
         case "create":

@@ -82,10 +82,10 @@ async def test_an_expired_token_is_rejected(side: Side) -> None:
 async def test_a_rotated_key_is_rejected(side: Side, query: str | None) -> None:
     head = side.head(query=query)
     await side.warm(head)
-    side.world.accounts.adopt({NAME: StoredAccount((b"third", b"fourth"))})
+    side.world.accounts.replace({NAME: StoredAccount((b"third", b"fourth"))})
     assert await missed(side, head, "credentials") == 403
     await side.warm(side.head(query=query))
-    side.world.accounts.adopt({})
+    side.world.accounts.replace({})
     assert await missed(side, head, "credentials") == 404
 
 

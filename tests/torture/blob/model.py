@@ -198,7 +198,7 @@ class Write(NamedTuple):
     block: int
     """The block that a list takes."""
     kind: Kind = Kind.BLOCK
-    """Of the blob."""
+    """The name of the blob."""
     code: str = ""
     """The error code; "": it was done, or not answered."""
 

@@ -35,7 +35,7 @@ def move_whatever_is_there() -> None:
 
     def decide(self: MoveMessages, current: Values, timestamp: int) -> Decision[ShardState]:
         believed = list(current)
-        for before in self._befores:
+        for before in self._previous:
             if before is not None:
                 believed[before[0]] = before[1]
         return _decide(self, believed, timestamp)

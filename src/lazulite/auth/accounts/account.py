@@ -54,13 +54,13 @@ class Signer:
 _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
 """Emulator names are free-form (reference §1), within what one path segment and one environment variable can carry."""
 
-LOOK_SECONDS = 0.005
-"""The shortest time between two looks at the account file, however many requests come."""
+POLL_SECONDS = 0.005
+"""The shortest time between two checks of the account file, whatever the number of requests."""
 LAST_REMOVED = "the last account was removed: all requests are rejected until an account is added"
 
 __all__ = [
     "DEVELOPMENT_ACCOUNT",
-    "LOOK_SECONDS",
+    "POLL_SECONDS",
     "Account",
     "AccountDirectory",
     "AccountFile",
@@ -132,7 +132,7 @@ class AccountDirectory:
     Args:
         fixed: accounts from the environment; their keys win over those of stored ones of the same name.
         file: the durable accounts of a location. A change of it is noticed by the next `get`, without a restart. None:
-            they are not in a file, and are set by `adopt`.
+            they are not in a file, and are set by `replace`.
         report: gets the reason, once for each damaged state, if the file cannot be read; the last good state holds on.
 
     Raises:
@@ -151,7 +151,7 @@ class AccountDirectory:
         self._path = None if file is None else str(file.path)
         self._report = report
         self._monotonic = monotonic
-        self._look_again_s = 0.0
+        self._next_poll_s = 0.0
         self._state: FileState | None = None
         self._accounts: dict[str, Account] = {}
         self._development = False
@@ -159,10 +159,10 @@ class AccountDirectory:
         stored: Accounts | None = None
         if file is not None:
             self._state, stored = file.read()
-        self.adopt(stored)
+        self.replace(stored)
 
     def get(self, name: str) -> Account | None:
-        """Return the account of that name as it is now (give or take `LOOK_SECONDS`), or None."""
+        """Return the account of that name as it is now (give or take `POLL_SECONDS`), or None."""
         self._refresh()
         return self._accounts.get(name)
 
@@ -182,19 +182,19 @@ class AccountDirectory:
         self._refresh()
         return not self._own_seen
 
-    def look(self) -> None:
+    def read_if_changed(self) -> None:
         """Read the file if it has changed; for a process that has changed it itself."""
         if self._path is not None:
-            self._look(self._path)
+            self._read_if_changed(self._path)
 
     def _refresh(self) -> None:
         if self._path is not None:
             now_s = self._monotonic()
-            if now_s >= self._look_again_s:
-                self._look_again_s = now_s + LOOK_SECONDS
-                self._look(self._path)
+            if now_s >= self._next_poll_s:
+                self._next_poll_s = now_s + POLL_SECONDS
+                self._read_if_changed(self._path)
 
-    def _look(self, path: str) -> None:
+    def _read_if_changed(self, path: str) -> None:
         """Read the file again if it is not the one that was read last."""
         try:
             state = state_of(os.stat(path))
@@ -214,9 +214,9 @@ class AccountDirectory:
             self._report(f"{error}; the accounts stay as they were")
             return
         self._state = read_state
-        self.adopt(stored)
+        self.replace(stored)
 
-    def adopt(self, stored: Accounts | None) -> None:
+    def replace(self, stored: Accounts | None) -> None:
         """Put `stored` in force, keeping the object of each account that did not change; None: there never were any."""
         accounts: dict[str, Account] = {}
         for name, read in ({} if stored is None else stored).items():

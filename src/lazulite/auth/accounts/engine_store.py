@@ -3,8 +3,8 @@
 Invariants:
 - a change is durable when it returns, and none is lost to another one that was made at the same time;
 - the row, once written, is never deleted: it shows that there was an account beside the development account;
-- a watcher of the row knows of a change `LOOK_SECONDS` and a read later. While the row cannot be read, or says nothing
-  that can be understood, the accounts stay as they were.
+- a watcher of the row knows of a change `POLL_SECONDS` and a read later. While the row cannot be read or
+  decoded, the accounts stay as they were.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from lazulite.engine.commit import Decision, change_row
 from lazulite.engine.contract import Engine, EngineError, Key
 from lazulite.records.spaces import ACCOUNTS, Space
 
-LOOK_SECONDS = 1.0
-"""The time between two looks at the row."""
-LOOK_SECONDS_MAX = 2.0
-"""The timeout of a look: after a failover, its connection may be to a machine that is gone."""
+POLL_SECONDS = 1.0
+"""The time between two reads of the row."""
+POLL_TIMEOUT_SECONDS = 2.0
+"""The timeout of a read: after a failover, its connection may be to a machine that is gone."""
 
 PARTITION = ROW = "accounts"
 
@@ -86,7 +86,7 @@ class AccountWatcher:
         row: where they are.
         directory: takes the accounts.
         report: gets the reason, once for each state of it, if the accounts cannot be read.
-        look_seconds_max: see `LOOK_SECONDS_MAX`.
+        poll_timeout_seconds: see `POLL_TIMEOUT_SECONDS`.
     """
 
     def __init__(
@@ -94,49 +94,49 @@ class AccountWatcher:
         row: AccountRow,
         directory: AccountDirectory,
         report: Callable[[str], None],
-        look_seconds_max: float = LOOK_SECONDS_MAX,
+        poll_timeout_seconds: float = POLL_TIMEOUT_SECONDS,
     ) -> None:
         self._row = row
         self._directory = directory
         self._report = report
-        self._look_seconds_max = look_seconds_max
+        self._poll_timeout_seconds = poll_timeout_seconds
         self._seen: bytes | None = None
-        self._complaint = ""
+        self._problem = ""
 
     async def start(self) -> None:
-        """Look for the first time.
+        """Read the row for the first time.
 
         Raises:
             AccountsError: damaged, or of a newer version.
             EngineError: the database cannot be read.
         """
-        self._adopt(await self._row.read())
+        self._apply(await self._row.read())
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Look again and again."""
+        """Read the row again and again."""
         while True:
-            await sleep(LOOK_SECONDS)
-            await self.look()
+            await sleep(POLL_SECONDS)
+            await self.poll()
 
-    async def look(self) -> None:
-        """Look once."""
-        complaint = ""
+    async def poll(self) -> None:
+        """Read the row once."""
+        problem = ""
         try:
-            async with asyncio.timeout(self._look_seconds_max):
+            async with asyncio.timeout(self._poll_timeout_seconds):
                 stored = await self._row.read()
             if stored != self._seen:
-                self._adopt(stored)
+                self._apply(stored)
         except AccountsError as error:
-            complaint = str(error)
+            problem = str(error)
         except (EngineError, TimeoutError):
-            complaint = f"{self._row.name} cannot be read"
-        if complaint and complaint != self._complaint:
-            self._report(f"{complaint}; the accounts stay as they were")
-        self._complaint = complaint
+            problem = f"{self._row.name} cannot be read"
+        if problem and problem != self._problem:
+            self._report(f"{problem}; the accounts stay as they were")
+        self._problem = problem
 
-    def _adopt(self, stored: bytes | None) -> None:
+    def _apply(self, stored: bytes | None) -> None:
         accounts = self._row.decode(stored)
         if accounts is None and self._seen is not None:
             raise AccountsError(f"{self._row.name} is gone")
-        self._directory.adopt(accounts)
+        self._directory.replace(accounts)
         self._seen = stored

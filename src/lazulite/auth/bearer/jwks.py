@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from lazulite.auth.accounts.account import LOOK_SECONDS
+from lazulite.auth.accounts.account import POLL_SECONDS
 from lazulite.auth.accounts.file_store import FileState, state_of
 
 JWKS_BYTES_MAX = 256 * 1024
@@ -143,14 +143,14 @@ class FileKeys:
         self._path = path
         self._report = report
         self._monotonic = monotonic
-        self._look_again_s = monotonic() + LOOK_SECONDS
+        self._next_poll_s = monotonic() + POLL_SECONDS
         self._state, self._keys = self._read()
 
     async def current(self) -> KeySet:
-        """Return the keys of the file as it is now, give or take `LOOK_SECONDS`."""
+        """Return the keys of the file as it is now, give or take `POLL_SECONDS`."""
         now_s = self._monotonic()
-        if now_s >= self._look_again_s:
-            self._look_again_s = now_s + LOOK_SECONDS
+        if now_s >= self._next_poll_s:
+            self._next_poll_s = now_s + POLL_SECONDS
             self._look()
         return self._keys
 

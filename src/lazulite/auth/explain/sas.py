@@ -178,7 +178,7 @@ class RefusedToken(NamedTuple):
     parameters: Mapping[str, str]
     account: str
     path: str
-    """Of the request, below the account, decoded."""
+    """The path of the request below the account, decoded."""
 
     @property
     def lines(self) -> list[str]:

@@ -38,9 +38,9 @@ class RefusedRequest:
     in_path: bool
     """Whether the path begins with the account."""
     canonicalize: Canonicalize
-    """Of the service."""
+    """The string-to-sign of the service."""
     formats: Sequence[Canonicalize] = ()
-    """Of other services."""
+    """The strings-to-sign of other services."""
 
     def string(
         self,

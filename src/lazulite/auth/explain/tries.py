@@ -100,7 +100,7 @@ class RefusedSignature(NamedTuple):
     encoding: str
     """How its characters become bytes."""
     signers: Sequence[Signer]
-    """Of the account."""
+    """The signers of the account."""
     others: Sequence[KeyGroup] = ()
 
 

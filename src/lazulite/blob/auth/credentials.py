@@ -1,7 +1,6 @@
-"""The credentials of the Blob service, as its other modules have them, and reading without any from public containers.
+"""The credentials of the Blob service, and anonymous reads of public containers.
 
-Source: of the string that a client signs under Shared Key, "Authorize with Shared Key" of the REST reference; of public
-access, Set Container ACL there.
+Sources, in the REST reference: "Authorize with Shared Key" for the string-to-sign; Set Container ACL for public access.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +17,7 @@ from lazulite.blob.versions import CHALLENGE_SINCE, SHARED_KEY_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.resource_names import NAME_MAX
-from lazulite.protocol.version import UNSTATED
+from lazulite.protocol.version import DEFAULT_VERSION
 from lazulite.service.routing import unknown_component
 
 LevelOf = Callable[[str, str], Awaitable[str]]
@@ -28,7 +27,7 @@ _READS = frozenset({"GET", "HEAD"})
 
 def blob_string_to_sign(scheme: str, request: Request, account: str, path: str, comp: str | None) -> str:
     """Return the string-to-sign of a request: `Canonicalize` for blobs. The arguments are those of `string_to_sign`."""
-    version = request.headers.get("x-ms-version") or UNSTATED
+    version = request.headers.get("x-ms-version") or DEFAULT_VERSION
     known = "SharedKeyLite" if version < SHARED_KEY_SINCE else scheme
     return string_to_sign(known, request, account, path, comp)
 
@@ -42,14 +41,14 @@ BLOB_CREDENTIALS = ServiceCredentials(
     BLOB_BEARER,
     parse_delegation_sas=parse_blob_delegation_sas,
     challenged_since=CHALLENGE_SINCE,
-    hides_from_unstated=True,
+    hides_from_unversioned=True,
     sas_resource=resource_fields,
-    respell=named_path,
+    normalize_path=named_path,
 )
 
 
 class BlobPublicAccess:
-    """The containers that are public: a `PublicAccess`. Only a read of a container or blob looks one up.
+    """The public containers: a `PublicAccess`. Only a read of a container or blob needs to know the level of one.
 
     Args:
         level_of: tells how public a container is.

@@ -85,9 +85,9 @@ class ListedBlob:
     properties: Mapping[str, str]
     """By the names in `PROPERTIES`; no text is empty."""
     snapshot: str = ""
-    """The time of a snapshot; "" if it is none."""
+    """The time of a snapshot; "" if it is not a snapshot."""
     version: str = ""
-    """The id of a version; "" if it is none."""
+    """The id of a version; "" if it has none."""
     is_current: bool = False
     """Whether it is the current one of several versions."""
     is_deleted: bool = False

@@ -41,7 +41,7 @@ class Transaction:
         """Whether the current blob of the change is deleted but kept."""
         self.found_ledger = read_ledger(self._values[LEDGER])
         self.ledger: Ledger = self.found_ledger
-        """The accounts, to be replaced by what they shall be."""
+        """The ledger as it was found, to be replaced by its new state."""
         self.now = now
         self.present = present
 

@@ -151,7 +151,7 @@ class Components:
         )
         self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
         self.contents = PostgresContents(pool, contents, self.drops)
-        self.periodic = Periodic((self.drops.look, self.drops.reclaim_all), settings.drop_poll_seconds)
+        self.periodic = Periodic((self.drops.reload, self.drops.reclaim_all), settings.drop_poll_seconds)
         self._pool = pool
         self._seconds = settings.drop_poll_seconds
 
@@ -164,15 +164,15 @@ class Components:
         await self._update()
         workers = self._pool.join_cluster(self.shards)
 
-        async def look() -> None:
+        async def reload() -> None:
             """Ask the coordinator for dropped spaces and for shards: what is known of both has one age."""
             asked_s = asyncio.get_running_loop().time()
-            await self.drops.look()
+            await self.drops.reload()
             await self._update()
-            workers.looked(asked_s)
+            workers.confirmed(asked_s)
 
-        await look()
-        self.periodic = Periodic((look, workers.join, self.drops.reclaim_all), self._seconds)
+        await reload()
+        self.periodic = Periodic((reload, workers.join, self.drops.reclaim_all), self._seconds)
         return await workers.join()
 
     async def _update(self) -> None:

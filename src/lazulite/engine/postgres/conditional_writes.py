@@ -124,11 +124,11 @@ def _arguments(base: int, versions: Mapping[Partition, int], rows: Mapping[int, 
     locked = sorted(versions)
     writes = [
         (
-            *row.pending.place[:2],
+            *row.pending.address[:2],
             row.pending.row_key,
             row.timestamp,
             row.value,
-            row.pending.place[2],
+            row.pending.address[2],
             row.pending.long_row_key,
             row.pending.precondition.timestamp,
         )
@@ -179,7 +179,7 @@ class ScriptedWrites:
 
     async def write(self, pending: PendingWrite) -> Decision[Any] | None:
         """See `RowWrites`."""
-        return await self._batchers.of(pending.place.partition_key)(pending)
+        return await self._batchers.of(pending.address.partition_key)(pending)
 
     def give_up(self, partition: Partition) -> None:
         """See `RowWrites`."""
@@ -204,16 +204,16 @@ class ScriptedWrites:
         """Send writes; return whether they were made."""
         writes = [
             RowWrite(
-                row.pending.place,
+                row.pending.address,
                 RowChange(row.pending.row_key, row.pending.long_row_key, row.timestamp, row.value),
                 row.pending.precondition,
             )
             for row in rows
         ]
-        partition = writes[0].place.partition_key
+        partition = writes[0].address.partition_key
         by_shard: dict[int, list[RowWrite]] = {}
         for write in writes:
-            by_shard.setdefault(self._shards.shard(write.place.partition_key), []).append(write)
+            by_shard.setdefault(self._shards.shard(write.address.partition_key), []).append(write)
         try:
             await self._pool.run(write_script([by_shard[shard] for shard in sorted(by_shard)], base), partition)
         except CHECK_FAILED as failure:
@@ -223,7 +223,7 @@ class ScriptedWrites:
 
     def _note(self, failure: Exception, writes: Sequence[RowWrite]) -> None:
         """Note that writes were overtaken, if nothing else can have failed, nor in another partition."""
-        [partition, *others] = {write.place[:2] for write in writes}
+        [partition, *others] = {write.address[:2] for write in writes}
         by_version = all(write.precondition.expects is not Expect.PRESENT for write in writes)
         if by_version and not others and isinstance(failure, asyncpg.DivisionByZeroError):
             self._contention.note_overtaken(partition, len(writes))
@@ -247,32 +247,32 @@ class OptimisticCommits:
         self._read_rows: set[tuple[PartitionAddress, bytes]] = set()
         """The rows whose write depends on a value that was read."""
 
-    async def commit(self, place: PartitionAddress, commit: Commit[T]) -> Decision[T] | None:
+    async def commit(self, address: PartitionAddress, commit: Commit[T]) -> Decision[T] | None:
         """Return the decision that was written; None if nothing was, and `partition_commit` has to commit."""
         if commit.preconditions is None or len(commit.rows) != 1 or commit.kept is not None:
             return None
         row_key = encode_text(commit.rows[0])
         [precondition] = commit.preconditions(None)
         if precondition is not None:
-            return await self._write(place, row_key, commit, precondition)
-        key = place, index_key(row_key)
-        if self._scripts or key in self._read_rows or self._partitions.claims(place):
+            return await self._write(address, row_key, commit, precondition)
+        key = address, index_key(row_key)
+        if self._scripts or key in self._read_rows or self._partitions.claims(address):
             return None
         self._read_rows.add(key)
         try:
-            current = await self._reads.get(place.space, place.partition_key, key[1])
+            current = await self._reads.get(address.space, address.partition_key, key[1])
             [precondition] = commit.preconditions([current])
-            return None if precondition is None else await self._write(place, row_key, commit, precondition)
+            return None if precondition is None else await self._write(address, row_key, commit, precondition)
         finally:
             self._read_rows.discard(key)
 
     async def _write(
-        self, place: PartitionAddress, row_key: bytes, commit: Commit[T], precondition: Precondition
+        self, address: PartitionAddress, row_key: bytes, commit: Commit[T], precondition: Precondition
     ) -> Decision[T] | None:
         if precondition.deletes and precondition.expects is not Expect.PRESENT:
             return None
-        if self._partitions.claims(place):
+        if self._partitions.claims(address):
             return None
         return await self._writes.write(
-            PendingWrite(place, index_key(row_key), long_key(row_key), commit, precondition)
+            PendingWrite(address, index_key(row_key), long_key(row_key), commit, precondition)
         )

@@ -29,7 +29,7 @@ PARTITIONS_MAX = 4096
 """The oldest ones are forgotten first."""
 
 _WEIGHT = 0.2
-"""Of the latest statement in the share of overtaken statements."""
+"""The weight of the latest statement in the share of overtaken statements."""
 _CONTENDED_SHARE = 0.45
 """A partition is contended from this share on."""
 _FORGOTTEN_SHARE = 0.001
@@ -42,7 +42,7 @@ class _PartitionContention:
     """When it is contended no more."""
     late_until_s: float = 0.0
     share: float = 0.0
-    """Of the latest statements, how many were overtaken."""
+    """The share of overtaken statements among the latest ones."""
 
 
 class Contention:

@@ -73,7 +73,7 @@ class DroppedSpaceCache:
         self._mine.add(space)
         self.closed.add(space)
 
-    async def look(self) -> None:
+    async def reload(self) -> None:
         """Read the list of dropped spaces."""
         self.closed = self._mine.union(record[0] for record in await self._pool.fetch(_ALL, reads=True))
 

@@ -145,7 +145,7 @@ class PostgresEngine:
                     for warning in await server_settings.set_worker_plans(connection, self._settings.connect_seconds):
                         self._report(warning)
         components = Components(self._pool, self._timestamps, kind, self._settings)
-        await components.drops.look()
+        await components.drops.reload()
         if kind.citus:
             for warning in await components.join_cluster():
                 self._report(warning)
@@ -246,14 +246,14 @@ class PostgresEngine:
 
     async def _commit(self, space: int, partition: str, commit: Commit[T]) -> T:
         partition_key = encode_text(partition)
-        place = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
+        address = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
         components = self._components or await self._ensure_started()
         if space in components.drops.closed:
             raise SpaceDroppedError(f"space {space} was dropped")
-        decision = await components.optimistic.commit(place, commit)
+        decision = await components.optimistic.commit(address, commit)
         if decision is not None:
             return decision.result
-        result = await components.partitions.commit(place, commit)
+        result = await components.partitions.commit(address, commit)
         if isinstance(result, Needs):
             return await commit_prepared(self, space, partition, commit, result)
         return result

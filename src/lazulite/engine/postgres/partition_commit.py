@@ -8,7 +8,7 @@ row first: a process that writes without reading would otherwise always be faste
 
 Commits are decided without a read if the partition's version and their kept row are known since the last commit,
 and their preconditions tell what other rows begin with. The statement that writes checks the version and
-these beginnings. So the values on which the commits were decided are those of the moment of the write. If the check
+these prefixes. So the values on which the commits were decided are those of the moment of the write. If the check
 fails, or if nothing would be written, the rows are read.
 
 Where statements go to one partition each, a commit whose rows may be absent, and that does not depend
@@ -81,16 +81,16 @@ class KeptRowCache:
     def __init__(self) -> None:
         self._kept: dict[Partition, KeptRow] = {}
 
-    def take(self, place: PartitionAddress, row_key: bytes) -> KeptRow | None:
+    def take(self, address: PartitionAddress, row_key: bytes) -> KeptRow | None:
         """Forget what is kept of a partition; return it if it is this row."""
-        kept = self._kept.pop((place.space, place.partition_key), None)
+        kept = self._kept.pop((address.space, address.partition_key), None)
         return kept if kept is not None and kept.row_key == row_key else None
 
-    def keep(self, place: PartitionAddress, kept: KeptRow) -> None:
+    def keep(self, address: PartitionAddress, kept: KeptRow) -> None:
         """Keep a row, if there is one and it is not too large."""
         if not kept.row_key or len(kept.value or b"") > VALUE_BYTES_MAX:
             return
-        self._kept[place.space, place.partition_key] = kept
+        self._kept[address.space, address.partition_key] = kept
         if len(self._kept) > PARTITIONS_MAX:
             del self._kept[next(iter(self._kept))]
 
@@ -175,9 +175,9 @@ class PartitionCommits:
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept = KeptRowCache()
 
-    def claims(self, place: PartitionAddress) -> bool:
+    def claims(self, address: PartitionAddress) -> bool:
         """Return whether a partition's commits belong here: others wait or are in flight, or they are bound late."""
-        return place[:2] in self._waiting or self._contention.binds_late(place[:2])
+        return address[:2] in self._waiting or self._contention.binds_late(address[:2])
 
     async def finished(self) -> None:
         """Return when no commit is in flight."""
@@ -185,17 +185,17 @@ class PartitionCommits:
             await asyncio.wait(list(self._tasks))
         await self._io.finished()
 
-    async def commit(self, place: PartitionAddress, commit: Commit[T]) -> T | Needs[T]:
+    async def commit(self, address: PartitionAddress, commit: Commit[T]) -> T | Needs[T]:
         """Return the result of a commit, or what it needs; see `Engine.commit`."""
         answer: asyncio.Future[T | Needs[T]] = asyncio.get_running_loop().create_future()
         pending = _PendingCommit(commit, answer)
-        partition = place.space, place.partition_key
+        partition = address.space, address.partition_key
         waiting = self._waiting.get(partition)
         if waiting is not None:
             waiting.append(pending)
         else:
             self._waiting[partition] = [pending]
-            task = asyncio.create_task(self._commit_all(place, partition))
+            task = asyncio.create_task(self._commit_all(address, partition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         try:
@@ -203,23 +203,23 @@ class PartitionCommits:
         finally:
             del answer, pending  # An error's traceback has this frame, which would refer to the error.
 
-    async def _commit_all(self, place: PartitionAddress, partition: Partition) -> None:
+    async def _commit_all(self, address: PartitionAddress, partition: Partition) -> None:
         """Make the commits that wait for a partition, until none does."""
         waiting = self._waiting[partition]
         await self._locks.wait_and_acquire(partition)
         self._conditional.give_up(partition)
         try:
             while waiting:
-                await self._commit_and_answer(place, _Batch(waiting))
+                await self._commit_and_answer(address, _Batch(waiting))
         finally:
             del self._waiting[partition]
             self._locks.release([partition])
 
-    async def _commit_and_answer(self, place: PartitionAddress, batch: _Batch) -> None:
+    async def _commit_and_answer(self, address: PartitionAddress, batch: _Batch) -> None:
         outcomes: Sequence[_Outcome]
         try:
             async with asyncio.timeout(self._seconds_max):
-                outcomes = await self._commit(place, batch)
+                outcomes = await self._commit(address, batch)
         except TimeoutError:
             outcomes = [EngineUnavailableError("too many other processes write to the partition")] * len(batch.take())
         except Exception as error:  # noqa: BLE001 - whatever it is, each commit must be answered.
@@ -232,83 +232,83 @@ class PartitionCommits:
             else:
                 commit.answer.set_result(outcome if isinstance(outcome, Needs) else outcome.result)
 
-    async def _commit(self, place: PartitionAddress, batch: _Batch) -> Sequence[_Outcome]:
+    async def _commit(self, address: PartitionAddress, batch: _Batch) -> Sequence[_Outcome]:
         """Return the outcome of each commit."""
-        if self._contention.binds_late(place[:2]):
-            return await self._commit_late(place, batch)
+        if self._contention.binds_late(address[:2]):
+            return await self._commit_late(address, batch)
         commits = batch.take()
         kept_key = _kept_key(commits)
-        kept = self._kept.take(place, kept_key)
-        tried = await self._commit_unread(place, commits, kept)
+        kept = self._kept.take(address, kept_key)
+        tried = await self._commit_unread(address, commits, kept)
         if tried.outcomes is not None:
-            self._contention.note_written([place[:2]])
+            self._contention.note_written([address[:2]])
             return tried.outcomes
-        state = await self._io.read(PartitionRead(place, batch.row_keys()))
+        state = await self._io.read(PartitionRead(address, batch.row_keys()))
         if tried.rows and state.version > tried.version:
-            self._contention.note_overtaken(place[:2], tried.rows)
-        change, outcomes = self._decide_on(place, commits, state)
+            self._contention.note_overtaken(address[:2], tried.rows)
+        change, outcomes = self._decide_on(address, commits, state)
         if change is None or await self._io.apply(change):
-            self._contention.note_written([place[:2]])
+            self._contention.note_written([address[:2]])
             if kept is None:
                 version = state.version if change is None else change.after
-                self._kept.keep(place, KeptRow(version, kept_key, state.rows.get(kept_key)))
+                self._kept.keep(address, KeptRow(version, kept_key, state.rows.get(kept_key)))
             return outcomes
-        self._contention.note_overtaken(place[:2], len(change.rows))
-        return await self._commit_late(place, batch)
+        self._contention.note_overtaken(address[:2], len(change.rows))
+        return await self._commit_late(address, batch)
 
-    async def _commit_late(self, place: PartitionAddress, batch: _Batch) -> Sequence[_Outcome]:
+    async def _commit_late(self, address: PartitionAddress, batch: _Batch) -> Sequence[_Outcome]:
         """Lock the partition, then take the commits, and decide them on what is read."""
-        self._kept.take(place, b"")
+        self._kept.take(address, b"")
         outcomes = None
         while outcomes is None:
             outcomes = await self._io.apply_locked(
-                place, batch.row_keys, lambda state: self._decide_on(place, batch.take(), state)
+                address, batch.row_keys, lambda state: self._decide_on(address, batch.take(), state)
             )
         return outcomes
 
     def _decide_on(
-        self, place: PartitionAddress, commits: Sequence[_PendingCommit], state: PartitionState
+        self, address: PartitionAddress, commits: Sequence[_PendingCommit], state: PartitionState
     ) -> tuple[PartitionChange | None, Sequence[_Outcome]]:
         """Decide commits on what was read; return their change (None: there is none), and their outcomes."""
         first = self._timestamps.take(len(commits), above=state.version)
         outcomes, changed, _, companions = _decide(commits, state.rows, first)
         change = PartitionChange(
-            place, state.version, first + len(commits) - 1, changed, companions=self._open(companions)
+            address, state.version, first + len(commits) - 1, changed, companions=self._open(companions)
         )
         return change if changed or companions else None, outcomes
 
     def _open(self, companions: Sequence[CompanionChange]) -> Sequence[CompanionChange]:
         """Return the changes that are not of a dropped space."""
-        return [each for each in companions if each.place.space not in self._drops.closed]
+        return [each for each in companions if each.address.space not in self._drops.closed]
 
     async def _commit_unread(
-        self, place: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow | None
+        self, address: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow | None
     ) -> _OptimisticOutcome:
         """Commit without a read, if that is possible."""
         if kept is not None:
-            return await self._commit_on_kept(place, commits, kept)
+            return await self._commit_on_kept(address, commits, kept)
         if self._io.write is not None:
-            return await self._commit_conditional(self._io.write, place, commits)
+            return await self._commit_conditional(self._io.write, address, commits)
         return _OptimisticOutcome(None)
 
     async def _commit_on_kept(
-        self, place: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow
+        self, address: PartitionAddress, commits: Sequence[_PendingCommit], kept: KeptRow
     ) -> _OptimisticOutcome:
         expected = [commit.expected() for commit in commits]
-        if not all(map(_names_beginnings, commits, expected)):
+        if not all(map(_names_prefixes, commits, expected)):
             return _OptimisticOutcome(None)
         first = self._timestamps.take(len(commits), above=kept.version)
         rows = {kept.row_key: kept.value}
-        outcomes, changed, beginnings, companions = _decide(commits, rows, first, expected)
+        outcomes, changed, prefixes, companions = _decide(commits, rows, first, expected)
         version = first + len(commits) - 1
-        change = PartitionChange(place, kept.version, version, changed, beginnings, self._open(companions))
+        change = PartitionChange(address, kept.version, version, changed, prefixes, self._open(companions))
         if not changed or not await self._io.apply(change):
             return _OptimisticOutcome(None, kept.version, len(changed))
-        self._kept.keep(place, KeptRow(version, kept.row_key, rows[kept.row_key]))
+        self._kept.keep(address, KeptRow(version, kept.row_key, rows[kept.row_key]))
         return _OptimisticOutcome(outcomes)
 
     async def _commit_conditional(
-        self, write: Write, place: PartitionAddress, commits: Sequence[_PendingCommit]
+        self, write: Write, address: PartitionAddress, commits: Sequence[_PendingCommit]
     ) -> _OptimisticOutcome:
         """Commit on preconditions."""
         expected = [commit.expected() for commit in commits]
@@ -319,7 +319,7 @@ class PartitionCommits:
         outcomes, changed, _, companions = _decide(commits, {}, first, expected)
         if companions or len(changed) < len(preconditions):
             return _OptimisticOutcome(None)
-        writes = [RowWrite(place, change, preconditions[change.row_key]) for change in changed]
+        writes = [RowWrite(address, change, preconditions[change.row_key]) for change in changed]
         return (
             _OptimisticOutcome(outcomes)
             if await write(writes, first)
@@ -327,8 +327,8 @@ class PartitionCommits:
         )
 
 
-def _names_beginnings(commit: _PendingCommit, expected: _Expected) -> bool:
-    """Return whether a commit depends on its kept row and on the beginnings of others only."""
+def _names_prefixes(commit: _PendingCommit, expected: _Expected) -> bool:
+    """Return whether a commit depends on its kept row and on the prefixes of others only."""
     return all(
         key == commit.kept_key
         if each is None
@@ -387,7 +387,7 @@ def _decide(
     outcomes: list[_Outcome] = []
     companions: dict[tuple[int, tuple[str, str]], CompanionChange] = {}
     changes: dict[bytes, RowChange] = {}
-    beginnings: list[RowPrefix] = []
+    prefixes: list[RowPrefix] = []
     for timestamp, pending in enumerate(commits, first):
         keys = pending.keys
         if expected is None:
@@ -397,7 +397,7 @@ def _decide(
             for key, each in zip(pending.row_keys, expected[timestamp - first], strict=True):
                 values.append(current[key] if key in current or each is None else each.example)
                 if key not in current and each is not None and each.expects is Expect.PRESENT:
-                    beginnings.append(RowPrefix(key, each.beginning))
+                    prefixes.append(RowPrefix(key, each.prefix))
         outcome = _outcome(pending, values, timestamp)
         outcomes.append(outcome)
         if isinstance(outcome, Decision):
@@ -406,14 +406,14 @@ def _decide(
                 changes[keys[row]] = RowChange(keys[row], long_key(encode_text(row)), timestamp, value)
             for write in outcome.companions:  # Of several writes to a row, the last one counts.
                 companions[write.space, write.key] = _companion_change(write, timestamp)
-    return outcomes, list(changes.values()), beginnings, list(companions.values())
+    return outcomes, list(changes.values()), prefixes, list(companions.values())
 
 
 def _companion_change(write: CompanionWrite, timestamp: int) -> CompanionChange:
     space, (partition, row), value, _ = write
     partition_key, row_key = encode_text(partition), encode_text(row)
-    place = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
-    return CompanionChange(place, RowChange(index_key(row_key), long_key(row_key), timestamp, value))
+    address = PartitionAddress(space, index_key(partition_key), long_key(partition_key))
+    return CompanionChange(address, RowChange(index_key(row_key), long_key(row_key), timestamp, value))
 
 
 def _outcome(pending: _PendingCommit, values: Sequence[bytes | None], timestamp: int) -> _Outcome:

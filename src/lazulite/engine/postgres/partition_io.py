@@ -39,7 +39,7 @@ class PartitionState(NamedTuple):
 class PartitionRead(NamedTuple):
     """A request for a partition's version and some of its rows."""
 
-    place: PartitionAddress
+    address: PartitionAddress
     row_keys: Sequence[bytes]
     """Index keys."""
 
@@ -47,7 +47,7 @@ class PartitionRead(NamedTuple):
 class PartitionChange(NamedTuple):
     """A change of a partition whose version is `before`; its version becomes `after`."""
 
-    place: PartitionAddress
+    address: PartitionAddress
     before: int
     after: int
     rows: Sequence[RowChange]
@@ -89,7 +89,7 @@ class PartitionIo(Protocol):
         """Makes writes to a partition that was not read; None: a read costs little, as many commits share it."""
         ...
 
-    async def apply_locked(self, place: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
+    async def apply_locked(self, address: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
         """Lock a partition, read the rows that are asked for then, and make the change that `decide` returns.
 
         Returns:
@@ -119,11 +119,11 @@ class StatementIo:
         await self.apply.finished()
 
     async def _read(self, batch: Sequence[PartitionRead]) -> Sequence[PartitionState]:
-        places = [request.place[:2] for request in batch]
+        addresses = [request.address[:2] for request in batch]
         rows = [
-            (at, *request.place[:2], row_key) for at, request in enumerate(batch, 1) for row_key in request.row_keys
+            (at, *request.address[:2], row_key) for at, request in enumerate(batch, 1) for row_key in request.row_keys
         ]
-        found = await self._pool.fetch(READ, *_columns(places, 2), *_columns(rows, 4), reads=True)
+        found = await self._pool.fetch(READ, *_columns(addresses, 2), *_columns(rows, 4), reads=True)
         versions = [0] * len(batch)
         values: list[dict[bytes, bytes | None]] = [{} for _ in batch]
         for at, row_key, value, timestamp in found:
@@ -137,13 +137,13 @@ class StatementIo:
         statement, arguments = _apply_statement(batch)
         done = await self._pool.fetch(statement, *arguments)
         moved = {tuple(record) for record in done}
-        return [change.place[:2] in moved for change in batch]
+        return [change.address[:2] in moved for change in batch]
 
-    async def apply_locked(self, place: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
+    async def apply_locked(self, address: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
         """See `PartitionIo`."""
         try:
             async with self._pool.transaction() as connection:
-                change, known = decide(await _read_locked(connection, place, asked))
+                change, known = decide(await _read_locked(connection, address, asked))
                 if change is None:
                     return known
                 statement, arguments = _apply_statement([change])
@@ -165,39 +165,39 @@ class ScriptIo:
 
     async def read(self, request: PartitionRead) -> PartitionState:
         """See `PartitionIo`."""
-        partition = request.place.partition_key
+        partition = request.address.partition_key
         return _state(await self._pool.fetch(READ_ONE, *_read_arguments(request), reads=True, partition=partition))
 
     def apply(self, change: PartitionChange) -> Awaitable[bool]:
         """See `PartitionIo`."""
-        return self._applies.of(change.place.partition_key)(change)
+        return self._applies.of(change.address.partition_key)(change)
 
     async def _apply(self, batch: Sequence[PartitionChange]) -> Sequence[bool]:
         if len(batch) > 1:
             in_order = sorted(batch, key=self._order)  # As in `conditional_writes`, so that no two scripts deadlock.
-            if await self._run(";\n".join(apply_script(*change) for change in in_order), batch[0].place):
+            if await self._run(";\n".join(apply_script(*change) for change in in_order), batch[0].address):
                 return [True] * len(batch)
-        return await asyncio.gather(*(self._run(apply_script(*change), change.place) for change in batch))
+        return await asyncio.gather(*(self._run(apply_script(*change), change.address) for change in batch))
 
     def _order(self, change: PartitionChange) -> tuple[int, int, bytes]:
-        return self._shards.shard(change.place.partition_key), *change.place[:2]
+        return self._shards.shard(change.address.partition_key), *change.address[:2]
 
     async def write(self, writes: Sequence[RowWrite], base: int) -> bool:
         """See `PartitionIo`."""
-        return await self._run(write_script([writes], base), writes[0].place)
+        return await self._run(write_script([writes], base), writes[0].address)
 
-    async def _run(self, script: str, place: PartitionAddress) -> bool:
+    async def _run(self, script: str, address: PartitionAddress) -> bool:
         try:
-            await self._pool.run(script, place.partition_key)
+            await self._pool.run(script, address.partition_key)
         except CHECK_FAILED:
             return False
         return True
 
-    async def apply_locked(self, place: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
+    async def apply_locked(self, address: PartitionAddress, asked: AskedRows, decide: Decide[T]) -> T | None:
         """See `PartitionIo`."""
         try:
-            async with self._pool.transaction(place.partition_key) as connection:
-                change, known = decide(await _read_locked(connection, place, asked))
+            async with self._pool.transaction(address.partition_key) as connection:
+                change, known = decide(await _read_locked(connection, address, asked))
                 if change is not None:
                     await connection.execute(apply_script(*change))
         except (*CHECK_FAILED, *RETRYABLE):
@@ -209,13 +209,13 @@ class ScriptIo:
         await self._applies.finished()
 
 
-async def _read_locked(connection: Connection, place: PartitionAddress, asked: AskedRows) -> PartitionState:
-    await connection.fetch(LOCK, *place[:2])
-    return _state(await connection.fetch(READ_ONE, *_read_arguments(PartitionRead(place, asked()))))
+async def _read_locked(connection: Connection, address: PartitionAddress, asked: AskedRows) -> PartitionState:
+    await connection.fetch(LOCK, *address[:2])
+    return _state(await connection.fetch(READ_ONE, *_read_arguments(PartitionRead(address, asked()))))
 
 
 def _read_arguments(request: PartitionRead) -> Sequence[object]:
-    return (*request.place[:2], list(request.row_keys))
+    return (*request.address[:2], list(request.row_keys))
 
 
 def _state(found: Sequence[asyncpg.Record]) -> PartitionState:
@@ -226,20 +226,22 @@ def _state(found: Sequence[asyncpg.Record]) -> PartitionState:
 def _apply_statement(batch: Sequence[PartitionChange]) -> tuple[str, Sequence[object]]:
     """Return the statement that makes changes, and its arguments."""
     ordered = sorted(
-        batch, key=lambda change: change.place[:2]
+        batch, key=lambda change: change.address[:2]
     )  # In one order, so that no two statements wait for each other.
-    versions = [(*change.place[:2], change.before, change.after) for change in ordered]
+    versions = [(*change.address[:2], change.before, change.after) for change in ordered]
     gone, written = [], []
-    for place, _, _, rows, *_ in ordered:
+    for address, _, _, rows, *_ in ordered:
         for row_key, long_row_key, timestamp, value in rows:
             if value is None:
-                gone.append((*place[:2], row_key))
+                gone.append((*address[:2], row_key))
             else:
-                written.append((*place[:2], row_key, timestamp, value, place[2], long_row_key))
-    expected = [(*change.place[:2], *each) for change in ordered for each in change.expected]
+                written.append((*address[:2], row_key, timestamp, value, address[2], long_row_key))
+    expected = [(*change.address[:2], *each) for change in ordered for each in change.expected]
     arguments = [*_columns(versions, 4), *_columns(gone, 3), *_columns(written, 7), *_columns(expected, 4)]
     companions = sorted(
-        (*place[:2], *row, *change.place[:2], place[2]) for change in ordered for place, row in change.companions
+        (*address[:2], *row, *change.address[:2], address[2])
+        for change in ordered
+        for address, row in change.companions
     )
     if not companions:
         return APPLY, arguments

@@ -23,7 +23,7 @@ Outcome: TypeAlias = Decision[Any] | Retry | Rejected | None
 class PendingWrite:
     """A commit of one row that waits for its statement."""
 
-    place: PartitionAddress
+    address: PartitionAddress
     row_key: bytes
     long_row_key: bytes | None
     commit: Commit[Any]
@@ -35,7 +35,7 @@ class PendingWrite:
     @property
     def partition(self) -> Partition:
         """The partition of the row."""
-        return self.place[0], self.place[1]
+        return self.address[0], self.address[1]
 
     @property
     def row(self) -> Row:

@@ -1,17 +1,17 @@
 """Changes as a script: several simple statements, sent at once, which are one transaction and one round trip.
 
-For databases that reject the statements with `WITH` of `sql_statements`: Citus routes each of these to one shard, and
-CockroachDB refuses to change a table twice in one statement. A script executes statements that are prepared in each
+For databases that reject the statements with `WITH` of `sql_statements`. Citus routes each of these to one shard.
+CockroachDB does not change a table twice in one statement. A script executes statements that are prepared in each
 session. Each names one partition, so a Citus worker keeps its plan, and a script costs little more than its rows. Other
 statements of Citus are planned again each time. A check that fails divides by zero, or violates a primary key, and
-undoes the script, with errors that have no other cause (`errors.CHECK_FAILED`). Values are written as hexadecimal
+rolls the script back, with errors that have no other cause (`errors.CHECK_FAILED`). Values are written as hexadecimal
 digits and numbers as digits, so the script contains no caller's text.
 
 Many rows are one statement, whose values are one argument: to read a hundred literals takes longer than to write the
 rows. Keys are hexadecimal digits there.
 
-Plain PostgreSQL gets statements all the same: with scripts, inserts, merges and queue messages of 1 KB took 9 to 57 %
-more processor time of server and database together, and transactions of 100 rows 0 to 9 % more.
+Plain PostgreSQL still gets statements, which cost less processor time of server and database together. With scripts,
+inserts, merges and queue messages of 1 KB took 9 to 57 % more, and transactions of 100 rows 0 to 9 % more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ STATEMENTS = {
     "advance_from": ("bigint, bytea, bigint, bigint", _ADVANCE.format(condition="=")),
     "advance_below": ("bigint, bytea, bigint, bigint", _ADVANCE.format(condition="<")),
     "expect_row": ("bigint, bytea, bytea, bigint", f"SELECT 1 / count(*) FROM {_ROW} AND stamp = COALESCE($4, stamp)"),
-    "expect_beginning": (
+    "expect_prefix": (
         "bigint, bytea, bytea, bytea",
         f"SELECT 1 / count(*) FROM {_ROW} AND substr(value, 1, octet_length($4)) = $4",
     ),
@@ -56,16 +56,16 @@ STATEMENTS = {
 
     begin_version      gives a partition its first version, and fails if it has one
     advance_from       locks a version row and sets it, and fails unless it had the given version
-    advance_below      likewise, unless it had a version below the given one
-    expect_row         fails unless there is a row, with the given timestamp if it is one
-    expect_beginning   fails unless there is a row whose value begins so
+    advance_below      locks a version row and sets it, and fails unless it had a version below the given one
+    expect_row         fails unless there is a row, with the given timestamp if there is one
+    expect_prefix      fails unless there is a row whose value has the prefix
 """
 
 PREPARE = ";".join(f"PREPARE {name} ({types}) AS {statement}" for name, (types, statement) in STATEMENTS.items())
 
 
 _FEW = 16
-"""So many rows of a partition are written by a statement each."""
+"""The most rows of a partition that are written by one statement each."""
 
 
 class PartitionAddress(NamedTuple):
@@ -91,28 +91,28 @@ class RowChange(NamedTuple):
 class CompanionChange(NamedTuple):
     """A change of a row that is not of the commit's partition, and has no precondition."""
 
-    place: PartitionAddress
+    address: PartitionAddress
     row: RowChange
 
 
 class RowWrite(NamedTuple):
     """A change of a row that must meet a precondition."""
 
-    place: PartitionAddress
+    address: PartitionAddress
     change: RowChange
     precondition: Precondition
 
 
 class RowPrefix(NamedTuple):
-    """What the value of a row begins with."""
+    """The expected prefix of the value of a row."""
 
     row_key: bytes
     """Its index key."""
-    beginning: bytes
+    prefix: bytes
 
 
 def apply_script(
-    place: PartitionAddress,
+    address: PartitionAddress,
     before: int,
     after: int,
     changes: Sequence[RowChange],
@@ -122,14 +122,14 @@ def apply_script(
     """Return a script that changes rows of a partition if its version is `before` (0: there is none).
 
     Args:
-        place: the partition.
+        address: the partition.
         before: its version.
         after: its new version.
         changes: of its rows.
-        expected: what other rows must begin with.
+        expected: the prefixes that other rows must have.
         companions: changes of rows elsewhere.
     """
-    statements = [*_applied(place, before, after, changes, expected)]
+    statements = [*_applied(address, before, after, changes, expected)]
     for other, row in companions:
         statements += _changed(other, [row])
     return ";\n".join(statements)
@@ -146,33 +146,33 @@ def write_script(shards: Sequence[Sequence[RowWrite]], base: int) -> str:
 
 
 def _applied(
-    place: PartitionAddress, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix]
+    address: PartitionAddress, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowPrefix]
 ) -> Iterator[str]:
-    at = _at(place)
-    yield _advance(place, after, "advance_from", before) if before else f"EXECUTE begin_version({at}, {after})"
-    for row_key, beginning in expected:
-        yield f"EXECUTE expect_beginning({at}, {_bytea(row_key)}, {_bytea(beginning)})"
-    yield from _changed(place, changes)
+    at = _at(address)
+    yield _advance(address, after, "advance_from", before) if before else f"EXECUTE begin_version({at}, {after})"
+    for row_key, prefix in expected:
+        yield f"EXECUTE expect_prefix({at}, {_bytea(row_key)}, {_bytea(prefix)})"
+    yield from _changed(address, changes)
 
 
-def _changed(place: PartitionAddress, changes: Sequence[RowChange]) -> Iterator[str]:
-    yield from _deleted(_at(place), [change.row_key for change in changes if change.value is None])
-    yield from _stored("replace", place, [change for change in changes if change.value is not None])
+def _changed(address: PartitionAddress, changes: Sequence[RowChange]) -> Iterator[str]:
+    yield from _deleted(_at(address), [change.row_key for change in changes if change.value is None])
+    yield from _stored("replace", address, [change for change in changes if change.value is not None])
 
 
 def _written(writes: Sequence[RowWrite], base: int) -> Iterator[str]:
-    by_place: dict[PartitionAddress, list[RowWrite]] = {}
+    by_address: dict[PartitionAddress, list[RowWrite]] = {}
     for write in writes:
-        by_place.setdefault(write.place, []).append(write)
-    in_order = sorted(by_place.items(), key=lambda each: each[0][:2])  # So that no two scripts wait for each other.
-    for place, some in in_order:
-        yield _advance(place, max(write.change.timestamp for write in some), "advance_below", base)
-    for place, some in in_order:
-        yield from _written_at(place, some)
+        by_address.setdefault(write.address, []).append(write)
+    in_order = sorted(by_address.items(), key=lambda each: each[0][:2])  # So that no two scripts wait for each other.
+    for address, some in in_order:
+        yield _advance(address, max(write.change.timestamp for write in some), "advance_below", base)
+    for address, some in in_order:
+        yield from _written_at(address, some)
 
 
-def _written_at(place: PartitionAddress, writes: Sequence[RowWrite]) -> Iterator[str]:
-    at = _at(place)
+def _written_at(address: PartitionAddress, writes: Sequence[RowWrite]) -> Iterator[str]:
+    at = _at(address)
     for _, change, precondition in writes:
         if precondition.expects is Expect.PRESENT:
             timestamp = "NULL" if precondition.timestamp is None else precondition.timestamp
@@ -181,20 +181,20 @@ def _written_at(place: PartitionAddress, writes: Sequence[RowWrite]) -> Iterator
     kept = [write for write in writes if write.change.value is not None]
     for verb, is_absent in (("insert", True), ("replace", False)):
         rows = [write.change for write in kept if (write.precondition.expects is Expect.ABSENT) is is_absent]
-        yield from _stored(verb, place, rows)
+        yield from _stored(verb, address, rows)
 
 
-def _advance(place: PartitionAddress, version: int, statement: str, known: int) -> str:
-    return f"EXECUTE {statement}({_at(place)}, {version}, {known})"
+def _advance(address: PartitionAddress, version: int, statement: str, known: int) -> str:
+    return f"EXECUTE {statement}({_at(address)}, {version}, {known})"
 
 
 def _deleted(at: str, row_keys: Sequence[bytes]) -> Iterator[str]:
     return (f"EXECUTE delete_row({at}, {_bytea(row_key)})" for row_key in row_keys)
 
 
-def _stored(verb: str, place: PartitionAddress, rows: Sequence[RowChange]) -> Iterator[str]:
+def _stored(verb: str, address: PartitionAddress, rows: Sequence[RowChange]) -> Iterator[str]:
     """Yield the statements that insert or replace rows of a partition."""
-    at, long_partition_key = _at(place), _bytea(place.long_partition_key)
+    at, long_partition_key = _at(address), _bytea(address.long_partition_key)
     if len(rows) <= _FEW:
         for row_key, long_row_key, timestamp, value in rows:
             row = f"{_bytea(row_key)}, {timestamp}, {_bytea(value)}, {long_partition_key}, {_bytea(long_row_key)}"
@@ -214,8 +214,8 @@ def _stored(verb: str, place: PartitionAddress, rows: Sequence[RowChange]) -> It
     yield f"EXECUTE {verb}_rows({at}, {', '.join(columns)})"
 
 
-def _at(place: PartitionAddress) -> str:
-    return f"{place.space}, {_bytea(place.partition_key)}"
+def _at(address: PartitionAddress) -> str:
+    return f"{address.space}, {_bytea(address.partition_key)}"
 
 
 def _bytea(value: bytes | None) -> str:

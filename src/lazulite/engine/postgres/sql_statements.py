@@ -124,10 +124,10 @@ WITH given AS (
         AS each (space, partition_key, before, after)
 ), unexpected AS (
     SELECT space, partition_key FROM unnest($15::bigint[], $16::bytea[], $17::bytea[], $18::bytea[])
-        AS each (space, partition_key, row_key, beginning)
+        AS each (space, partition_key, row_key, prefix)
     WHERE NOT EXISTS (
         SELECT FROM lazulite.rows AS known WHERE known.space = each.space AND known.partition_key = each.partition_key
-            AND known.row_key = each.row_key AND substr(known.value, 1, octet_length(beginning)) = beginning
+            AND known.row_key = each.row_key AND substr(known.value, 1, octet_length(prefix)) = prefix
     )
 ), version_row AS (
     INSERT INTO lazulite.partitions AS known (space, partition_key, stamp)

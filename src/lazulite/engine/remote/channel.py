@@ -10,7 +10,7 @@ Both ends are the same program, run by the same interpreter under the same user,
 
 Invariants: messages arrive whole and in their order; none after `lost` was called, which is once. A `patient` end
 receives nothing more while the other end leaves 4 MiB unread, so that unsent responses are bounded by the requests. An
-end hangs up when the other one announces a frame of more than 1 GiB.
+end closes the connection when the other one announces a frame of more than 1 GiB.
 """
 
 import asyncio

@@ -8,7 +8,7 @@ partition sends it the commit instead of a statement to the database, so the own
                                                                (FAILED, n, kind of EngineError, text)
                                                                (DECLINED, n): nothing was done, nor will be
     (PING, n)                                                  (PONG, n)
-                                                               (LEAVE, 0): send no more, hang up once all is answered
+                                                               (LEAVE, 0): send no more, close once all is answered
 
 Invariants:
 
@@ -40,10 +40,10 @@ from lazulite.engine.remote import messages
 from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.codec import Codec
 
-LOOK_SECONDS = 1.0
-"""How often processes are looked for, and pinged."""
+DISCOVERY_SECONDS = 1.0
+"""The seconds between two searches for new processes, which also ping the known ones."""
 LEAVE_SECONDS_MAX = 3.0
-"""How long a process that leaves waits for others to hang up."""
+"""How long a process that leaves waits for others to close their connections."""
 
 T = TypeVar("T")
 
@@ -210,7 +210,7 @@ class Peers:
         self._peers: dict[str, Peer] = {}
         """The processes that this one is connected to, by name."""
         self._server: asyncio.AbstractServer | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._discovering: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Take commits of others from now on, and look for them.
@@ -223,7 +223,7 @@ class Peers:
             lambda: _PeerSession(self).channel, path=str(unready)
         )
         unready.rename(self._directory / self._name)
-        self._looking = asyncio.create_task(self._look_repeatedly())
+        self._discovering = asyncio.create_task(self._discover_repeatedly())
 
     def owner(self, space: int, partition: str) -> Peer | None:
         """Return the process that commits to a partition; None: this one."""
@@ -231,7 +231,7 @@ class Peers:
         names = [self._name, *(name for name, peer in self._peers.items() if peer.live)]
         return self._peers.get(max(names, key=lambda name: _weight(name, key)))
 
-    async def look(self) -> None:
+    async def discover(self) -> None:
         """Connect to the processes that are new, and ping all."""
         for name in self._names():
             if name not in self._peers and name != self._name:
@@ -257,24 +257,24 @@ class Peers:
     def _lost(self, peer: Peer) -> None:
         self._peers.pop(peer.name, None)
 
-    async def _look_repeatedly(self) -> None:
+    async def _discover_repeatedly(self) -> None:
         while True:
-            await self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            await self.discover()
+            await asyncio.sleep(DISCOVERY_SECONDS)
 
     def leave(self) -> None:
         """Decline commits of others from now on; go on with the commits that were taken."""
         self.leaving = True
         (self._directory / self._name).unlink(missing_ok=True)
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._discovering is not None:
+            self._discovering.cancel()
         for session in self.sessions:
             session.channel.post((messages.LEAVE, 0))
 
     async def close(self) -> None:
-        """Return when the others have hung up, after `leave` and all commits."""
-        if self._looking is not None:
-            await asyncio.wait([self._looking])
+        """Return when the others have closed their connections, after `leave` and all commits."""
+        if self._discovering is not None:
+            await asyncio.wait([self._discovering])
         ends = [session.channel.closed() for session in self.sessions]
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECONDS_MAX):

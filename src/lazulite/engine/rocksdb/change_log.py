@@ -80,7 +80,7 @@ class ChangeLog:
 
     def __init__(self, ring_bytes: int = RING_BYTES, before_word: Callable[[], None] = lambda: None) -> None:
         self.descriptor = os.memfd_create("lazulite-changes", os.MFD_CLOEXEC)
-        """Of the memory, to be inherited by workers."""
+        """The file descriptor of the memory, to be inherited by workers."""
         os.truncate(self.descriptor, _RING_START + ring_bytes)
         # All pages are allocated now: a page that is missing later would end the process.
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)

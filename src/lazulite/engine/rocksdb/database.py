@@ -331,7 +331,7 @@ class DatabaseLifecycle:
 
     Args:
         directory: where the database lives.
-        adopt: wraps a database that was just opened.
+        wrap: wraps a database that was just opened.
         release: ends all uses of a database that is about to be closed.
         retry_seconds: time between a failure and an attempt to open the database again, and between attempts.
         worker: runs what blocks.
@@ -344,13 +344,13 @@ class DatabaseLifecycle:
     def __init__(
         self,
         directory: DataDirectory,
-        adopt: Callable[[Rdict], OpenDatabase],
+        wrap: Callable[[Rdict], OpenDatabase],
         release: Callable[[OpenDatabase], Awaitable[None]],
         retry_seconds: float,
         worker: WorkerThread,
     ) -> None:
         self._directory = directory
-        self._adopt_database = adopt
+        self._wrap_database = wrap
         self._release_database = release
         self._retry_seconds = retry_seconds
         self._worker = worker
@@ -358,7 +358,7 @@ class DatabaseLifecycle:
         self._recovery: asyncio.Task[None] | None = None
         self.current: OpenDatabase | None = None
         """The open database; None while there is none."""
-        self._adopt(directory.open())
+        self._use(directory.open())
 
     @property
     def closing(self) -> bool:
@@ -398,10 +398,10 @@ class DatabaseLifecycle:
 
     # --- opening again
 
-    def _adopt(self, database: Rdict) -> None:
-        adopted = self._adopt_database(database)
-        adopted.group_commit.on_failure = self._recover_soon
-        self.current = adopted
+    def _use(self, database: Rdict) -> None:
+        wrapped = self._wrap_database(database)
+        wrapped.group_commit.on_failure = self._recover_soon
+        self.current = wrapped
 
     async def _release(self) -> None:
         """Close the database once all its uses have ended."""
@@ -434,7 +434,7 @@ class DatabaseLifecycle:
             await self._release()
         database = await self._worker.run(self._directory.open)
         try:
-            self._adopt(database)
+            self._use(database)
         except BaseException:  # A database left open would block the next attempt.
             await self._in_worker(self._directory.close, database)
             raise

@@ -153,7 +153,7 @@ class RocksEngine:
         with ExitStack() as threads:
             self._flusher = threads.enter_context(WorkerThread("lazulite-flush"))
             self._reclaimer = threads.enter_context(Reclaimer())
-            self._lifecycle = DatabaseLifecycle(directory, self._adopt, self._release, retry_seconds, self._flusher)
+            self._lifecycle = DatabaseLifecycle(directory, self._wrap, self._release, retry_seconds, self._flusher)
             self._threads = threads.pop_all()
 
     @classmethod
@@ -487,9 +487,9 @@ class RocksEngine:
 
     # --- opening and closing
 
-    def _adopt(self, database: Rdict) -> OpenDatabase:
+    def _wrap(self, database: Rdict) -> OpenDatabase:
         directory, settings = self._directory, self._settings
-        adopted = OpenDatabase(
+        wrapped = OpenDatabase(
             database,
             directory.durable,
             directory.note_durable,
@@ -499,12 +499,12 @@ class RocksEngine:
             self._failpoints,
             self._flush_observer,
         )
-        adopted.newest_timestamp = adopted.stored_timestamp()
-        adopted.stored_format = read_format(database)
+        wrapped.newest_timestamp = wrapped.stored_timestamp()
+        wrapped.stored_format = read_format(database)
         if self._change_log is not None:
-            adopted.log_changes(self._change_log)
-        adopted.group_commit.on_rejected_drops = self._dropped.difference_update
-        return adopted
+            wrapped.log_changes(self._change_log)
+        wrapped.group_commit.on_rejected_drops = self._dropped.difference_update
+        return wrapped
 
     async def _release(self, database: OpenDatabase) -> None:
         """End everything that keeps a database open."""

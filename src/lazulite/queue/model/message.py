@@ -144,7 +144,7 @@ def read_id(text: str) -> MessageId:
     """Read an id as clients send it: a GUID in any of its spellings.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     if _GUID.fullmatch(text) is None:
         return UUID(text).hex
@@ -216,7 +216,7 @@ def read_index(row: str, value: bytes) -> tuple[int, MessageId, int]:
     """Read an index row: return the time of expiration, the message's id, and the time of visibility.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     expires, message = _read_key(row, EXPIRES)
     return expires, message, _visible(value)

@@ -1,9 +1,12 @@
-"""The commit of one shard: messages that appear, move to another time of visibility, or go.
+"""The commit of one shard: messages that are added, get another time of visibility, or are deleted.
 
-Invariants: a commit applies all its moves or none; a message moves only from the value that the caller has read, so
-that of two commits that move one message, one is rejected; no row appears below the shard's barrier; the shard's count
-is that of its messages; no message is due before the time that the shard is scheduled for (`expirations`); no message
-lasts longer than the shard's lifetime once it is visible.
+Invariants:
+- a commit applies all its moves or none;
+- a message moves only from the value that the caller has read. Of two commits that move one message, one is rejected;
+- no row is added below the shard's barrier;
+- the shard's count is that of its messages;
+- no message is due before the time that the shard is scheduled for (`expirations`);
+- no message lasts longer than the shard's lifetime once it is visible.
 """
 
 import struct
@@ -19,10 +22,10 @@ from lazulite.queue.model.message import Message, MessagePosition, visible_at
 STATE_ROW = "s"
 _STATE = struct.Struct(">cQQQQIQ")
 _WITHOUT_LIFETIME = struct.Struct(">cQQQQI")
-"""The form of a shard that has not changed since shards have a lifetime."""
+"""The form of a shard that was last written by a version without lifetimes."""
 _KIND = b"s"
 CLOSED = b"c"
-"""In place of a state: the queue was deleted or cleared."""
+"""The value instead of a state: the queue was deleted or cleared."""
 
 
 class ShardState(NamedTuple):
@@ -52,7 +55,7 @@ def read_state(value: bytes | None) -> ShardState:
 
     Raises:
         SpaceDroppedError: the queue was deleted or cleared.
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     if value is None:
         return ShardState()
@@ -124,7 +127,7 @@ class Move(NamedTuple):
     before: MessagePosition | None
     """None: the message is new."""
     after: Message | None
-    """None: the message goes."""
+    """None: the message is deleted."""
 
 
 class MoveMessages:
@@ -138,7 +141,7 @@ class MoveMessages:
     """
 
     __slots__ = (
-        *("_added", "_beginnings", "_befores", "_changes", "_due"),
+        *("_added", "_changes", "_due", "_prefixes", "_previous"),
         *("barrier", "floor", "left_until", "lifetime", "lowest", "places", "scheduled"),
     )
 
@@ -146,22 +149,22 @@ class MoveMessages:
         self, moves: Sequence[Move], barrier: int = 0, floor: int = 0, scheduled: Scheduled = UNSCHEDULED
     ) -> None:
         changes: dict[str, bytes | None] = {}
-        befores: list[tuple[int, bytes] | None] = []
-        beginnings: dict[str, bytes] = {}
+        previous: list[tuple[int, bytes] | None] = []
+        prefixes: dict[str, bytes] = {}
         places: list[MessagePosition | None] = []
         added, lowest, expires, lifetime, left_until = 0, LAST_TICK, LAST_TICK, 0, 0
         for before, after in moves:
             if before is None:
                 added += 1
-                befores.append(None)
+                previous.append(None)
                 if after is not None and after.expires < expires:
                     expires = after.expires
             else:
                 row, head, index_row = before
-                befores.append((len(changes) + 1, head))
+                previous.append((len(changes) + 1, head))
                 left_until = max(left_until, visible_at(row))
                 changes[row] = None
-                beginnings[row] = head
+                prefixes[row] = head
                 if index_row is not None:
                     changes[index_row] = None
             if after is None:
@@ -176,10 +179,10 @@ class MoveMessages:
             changes[row] = head + after.text
             if index_row is not None:
                 changes[index_row] = after.index_value
-        self._beginnings = beginnings
+        self._prefixes = prefixes
         self._changes = changes
-        self._befores = befores
-        """By move: the place of the message's row among the others, and the beginning of its value."""
+        self._previous = previous
+        """By move: the index of the message's row among the others, and the prefix of its value."""
         self._added = added
         self._due = slot_of(expires) if expires < LAST_TICK else LAST_TICK
         self.scheduled = scheduled
@@ -204,8 +207,8 @@ class MoveMessages:
     def _expected(self, _: Values | None) -> list[Precondition | None]:
         expected: list[Precondition | None] = [None]
         for row in self._changes:
-            head = self._beginnings.get(row)
-            expected.append(ANYTHING if head is None else Precondition(Expect.PRESENT, beginning=head, example=head))
+            head = self._prefixes.get(row)
+            expected.append(ANYTHING if head is None else Precondition(Expect.PRESENT, prefix=head, example=head))
         return expected
 
     def decide(self, current: Values, _: int) -> Decision[ShardState]:
@@ -213,7 +216,7 @@ class MoveMessages:
         state = read_state(current[0])
         gone = [
             index
-            for index, before in enumerate(self._befores)
+            for index, before in enumerate(self._previous)
             if before is not None and not (current[before[0]] or b"").startswith(before[1])
         ]
         if gone:

@@ -19,7 +19,7 @@ STALL_SECONDS = 1.0
 """So long nothing may be taken of what is held, until the next response is made nevertheless."""
 WAIT_SECONDS_MAX = 10.0
 """So long the first in the queue waits for memory at most."""
-_LOOK_SECONDS = 0.01
+_POLL_SECONDS = 0.01
 
 
 class LargeResponses:
@@ -66,7 +66,7 @@ class LargeResponses:
         lowest_bytes, fell_s = memory.held_bytes, clock()
         end_s = fell_s + WAIT_SECONDS_MAX
         while memory.is_crowded:
-            await self._sleep(_LOOK_SECONDS)
+            await self._sleep(_POLL_SECONDS)
             now_s = clock()
             if memory.held_bytes < lowest_bytes:
                 lowest_bytes, fell_s = memory.held_bytes, now_s

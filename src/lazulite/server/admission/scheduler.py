@@ -28,7 +28,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import NamedTuple, TypeVar
 
 _SCHEDSTAT = "/proc/thread-self/schedstat"
-"""Linux: nanoseconds on the processor (as of the last look at the clock), on its waiting list, and a count."""
+"""Linux: nanoseconds on the processor (as of the last read of the clock), on its waiting list, and a count."""
 
 SLICE_SECONDS = 0.001
 
@@ -111,7 +111,7 @@ class FairScheduler:
         self._charged_s = 0.0
 
     def note(self, now_s: float) -> None:
-        """Look at the clock of work, for `worked`: a look costs ten times as much as one at the other clock."""
+        """Read the clock of work, for `worked`: that costs ten times as much as a read of the other clock."""
         self.noted_s, self._noted_work_s = now_s, self._work_clock()
 
     def worked(self, seconds: float) -> float:

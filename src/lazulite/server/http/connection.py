@@ -340,7 +340,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
         self.advance()
 
     def on_body_taken(self, pending: PendingRequest) -> None:  # noqa: ARG002 - the interface has it
-        """Read on, as there is room for more; the service has as long as ever for what it has taken."""
+        """Read on, as there is room for more; the timeout of the service for what it has taken stays the same."""
         if self.state is _SERVICE:
             self.enter(_SERVICE)
         if not self.ending:

@@ -30,7 +30,7 @@ _TLS_WAITING_BYTES = 64 * 1024
 """What may wait encrypted, where it cannot be seen, while some waits in clear."""
 
 _NO_HEADERS: Mapping[str, str] = {}
-_LOOK_SECONDS = TICK_SECONDS / 2
+_PROGRESS_CHECK_SECONDS = TICK_SECONDS / 2
 """A deadline that has passed by the next tick, so that what a slow reader takes is looked at once a second."""
 _PROGRESS_STATES = frozenset({State.WRITE_BLOCKED, State.SENDING_BLOCKED, State.LINGER})
 _READ_EVENTS = {
@@ -223,7 +223,7 @@ class ConnectionParts(OpenConnection, BudgetHolder):
             seconds = self._watch_pace(state, now_s, seconds)
         if state in _PROGRESS_STATES and self.outbound is not None:
             self._watch_progress(state, now_s)
-            seconds = min(seconds, _LOOK_SECONDS)
+            seconds = min(seconds, _PROGRESS_CHECK_SECONDS)
         if state is _SERVICE and self.running is not None:
             self.running.started_s = now_s
         self.state = state
@@ -338,7 +338,7 @@ class ConnectionParts(OpenConnection, BudgetHolder):
             return False
         if outbound.progress():
             self._taken_s = now_s
-        self.deadline_s = now_s + _LOOK_SECONDS
+        self.deadline_s = now_s + _PROGRESS_CHECK_SECONDS
         window_budget = self.memory.window_budget
         is_crowded = window_budget is not None and window_budget.is_crowded
         if is_crowded and now_s - self._blocked_s >= self.server.limits.crowded_window_seconds:

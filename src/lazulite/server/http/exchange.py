@@ -38,9 +38,9 @@ from lazulite.service.time_slice import TimeSlice
 
 _READS = frozenset({"GET", "HEAD"})
 _SERVING = frozenset({State.SERVICE, State.BODY, State.SENDING, State.SENDING_BLOCKED})
-_LOOK_SECONDS = 0.005
-_LOOKS_MAX = 1000
-"""How often it is looked whether a client has taken all that comes before a reset."""
+_POLL_SECONDS = 0.005
+_POLLS_MAX = 1000
+"""The most checks whether a client has taken all that comes before a reset."""
 _ON_REQUEST_STARTED = Event.REQUEST_STARTED
 _ON_RESPONDED = Event.RESPONDED
 
@@ -192,10 +192,10 @@ async def _send_faulty(
     async def end() -> None:
         if connection.outbound is not None:
             await connection.outbound.flush()
-        for _ in range(_LOOKS_MAX):  # A reset takes away what has not arrived.
+        for _ in range(_POLLS_MAX):  # A reset takes away what has not arrived.
             if connection.outbound is None or not connection.outbound.waits:
                 break
-            await connection.server.sleep(_LOOK_SECONDS)
+            await connection.server.sleep(_POLL_SECONDS)
         if delivery.ending is Ending.RESET:
             connection.reset()
         elif not connection.ending:

@@ -125,7 +125,7 @@ class WholeMessageReader:
         return None if headers is None else Head(line, headers, end + 4)
 
     def read(self, data: bytes, head: Head) -> PendingRequest | None:
-        """Return the request that `data`, which begins with `head`, is to its last byte; None if it is none."""
+        """Return the request if `data`, which begins with `head`, is exactly one; else None."""
         method, path, query = head.line.groups(b"")
         headers, body = head.headers, data[head.end :]
         length = headers.get("content-length")

@@ -53,15 +53,15 @@ class RecordedRequest:
     total_ms: float
     """From the arrival of the head to the end of the response."""
     bytes_in: int
-    """Of the body."""
+    """The bytes of the body."""
     bytes_out: int
-    """Of head and body."""
+    """The bytes of head and body."""
     is_whole: bool
     """Whether the whole response was written while the client was there."""
     timing: str
     """The `Server-Timing` of the response."""
     cost: QueryCost | None
-    """Of a query of entities."""
+    """The cost of a query of entities."""
     scanned: int
     returned: int
     gate: str
@@ -97,7 +97,7 @@ class RequestFilter:
     without_agent: str = ""
     """The beginning of the User-Agent of requests that are left out."""
     id: str = ""
-    """Of the one request."""
+    """The id of the one request."""
 
     def __post_init__(self) -> None:
         """Check the status."""

@@ -40,7 +40,7 @@ SWEEP_SECONDS = 0.25
 _SWEPT_HEAD_BYTES = 2048
 """The longest head of what is swept."""
 _SHARES = 8
-"""Of what the requests may take, a half in so many shares: each is what the answers of a service that wait may take."""
+"""The shares of one half of the recorder's memory. The responses of one waiting service take one share at most."""
 _REPEAT_BYTES = 1024
 _REQUEST_BYTES = 3072
 """What one takes beside its texts."""
@@ -78,7 +78,7 @@ class HeldRequest(NamedTuple):
     error_code: str
     opening: str
     fields: tuple[tuple[str, str], ...]
-    """Of the response, behind those of `opening`."""
+    """The header fields of the response, behind those of `opening`."""
     elapsed_ms: float
     total_ms: float
     bytes_in: int

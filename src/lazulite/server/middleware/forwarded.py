@@ -81,7 +81,7 @@ def _last(values: str) -> str:
 
 
 def _address(hop: str) -> str:
-    """Return an address without the port and brackets that some proxies write; "" if it is none."""
+    """Return an address without the port and brackets that some proxies write; "" if it is not an address."""
     text = hop.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 _FLUSH_SECONDS = 0.1
-"""How often the thread looks. It polls, so that a busy event loop never pays for waking it."""
+"""The seconds between two polls of the thread. It polls, so that a busy event loop never pays for waking it."""
 
 _CLOSE_SECONDS_MAX = 5.0
 

@@ -66,8 +66,8 @@ class TraceLog:
         time_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._time_ns = time_ns
-        self._complaints = _SdkLogHandler(report)
-        self._complaints.listen()  # Before all else, as the SDK would print what is wrong with a secret header.
+        self._sdk_log = _SdkLogHandler(report)
+        self._sdk_log.listen()  # Before all else, as the SDK would print what is wrong with a secret header.
         named = OTELResourceDetector().detect().attributes
         resource = Resource.create({"service.name": "lazulite", "service.version": version, **named})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -106,7 +106,7 @@ class TraceLog:
         shutdown = threading.Thread(target=self._provider.shutdown, name="lazulite-traces", daemon=True)
         shutdown.start()
         shutdown.join(SHUTDOWN_SECONDS)
-        self._complaints.ignore()
+        self._sdk_log.ignore()
 
 
 def _attributes(exchange: Exchange) -> dict[str, str | int]:

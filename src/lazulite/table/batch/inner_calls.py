@@ -8,7 +8,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.multipart import KEY, Head, Part
 from lazulite.protocol.query_string import parse_query_string
-from lazulite.protocol.version import UNSTATED, assumed_version, stated_version
+from lazulite.protocol.version import DEFAULT_VERSION, assumed_version, stated_version
 from lazulite.service.routing import Keys
 from lazulite.table.call import Call
 from lazulite.table.entity_routes import IF_MATCH, PARTS
@@ -132,7 +132,7 @@ def _inner_version(call: Call, head: Head, parameters: Mapping[str, str]) -> str
     """
     version = call.version
     if version < JSON_SINCE:
-        if version == UNSTATED and not stated_version(call.request.headers, call.parameters):
+        if version == DEFAULT_VERSION and not stated_version(call.request.headers, call.parameters):
             version = assumed_version(head.headers, parameters)
         if version < JSON_SINCE:
             check_odata_version(version, head.headers, parameters)

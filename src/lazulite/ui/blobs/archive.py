@@ -16,7 +16,7 @@ from lazulite.ui.calls import PageError
 
 ENTRIES_MAX = 10_000
 BYTES_MAX = 2_000_000_000
-"""Of all contents together: what archives hold without extensions."""
+"""The most bytes of all contents together: what archives hold without extensions."""
 _ENTRY_BYTES, _END_BYTES = 30 + 16 + 46, 22
 """An entry has a head, a descriptor behind the content and a place in the directory, and its name twice."""
 _FIRST_YEAR = 1980

@@ -121,7 +121,7 @@ class ContainerRow(NamedTuple):
     """`available`, `leased`, `breaking`, `broken` or `expired`."""
     metadata: Mapping[str, str]
     version: str = ""
-    """Of a deleted container, which tells it from others of its name."""
+    """The version of a deleted container, which distinguishes it from others of its name."""
     deleted: str = ""
     """When it was deleted; "" if it is not."""
     days_left: str = ""

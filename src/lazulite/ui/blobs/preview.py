@@ -56,7 +56,7 @@ class Preview:
     note: str = ""
     """What it is, and what it leaves out."""
     text: str = ""
-    """Of a text; of a binary the first bytes in hexadecimal digits."""
+    """The text, or the first bytes of a binary in hexadecimal digits."""
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
 
@@ -156,7 +156,7 @@ def _hexadecimal(data: bytes) -> str:
 
 
 def _csv(text: str, cut: str) -> Preview | None:
-    """Return the first rows of a CSV; None if it is none."""
+    """Return the first rows of a CSV; None if it is not one."""
     try:
         rows = [
             [_cell(cell) for cell in row[:COLUMNS_MAX]]

@@ -140,7 +140,7 @@ async def _change(call: PageCall, change: Callable[[AccountStore], object]) -> N
         await asyncio.to_thread(change, store)
     except AccountsError as error:
         raise PageError(HTTPStatus.CONFLICT, str(error)) from None
-    look = call.services.look_at_accounts
-    call.services.directory.look()
-    if look is not None:
-        await look()
+    poll = call.services.poll_accounts
+    call.services.directory.read_if_changed()
+    if poll is not None:
+        await poll()

@@ -41,8 +41,8 @@ PERIODS: Final = {60: "1 minute", 600: "10 minutes", 3600: "1 hour", 21600: "6 h
 """Seconds that a recording takes at most -> their text."""
 DEFAULT_SECONDS: Final = 600
 SAMPLE_ROWS: Final = 5_000
-_LOOK_SECONDS: Final = 0.5
-"""How often a job looks whether its recording is to end."""
+_POLL_SECONDS: Final = 0.5
+"""The seconds between two checks whether the recording of a job is to end."""
 _MARKS: Final = {name: f"x-ms-continuation-{name.lower()}" for name in ("NextPartitionKey", "NextRowKey")}
 _PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
@@ -143,7 +143,7 @@ async def _recorded(call: PageCall, table: str, seconds: int, job: Job) -> Table
     recording = asyncio.ensure_future(call.command(RECORD, RecordArguments(seconds, 0, table, call.account, secret)))
     try:
         while not recording.done():
-            await asyncio.wait([recording], timeout=_LOOK_SECONDS)
+            await asyncio.wait([recording], timeout=_POLL_SECONDS)
             await job.step(min(int(time.monotonic() - began), seconds) - job.done)
             if job.is_ending and not recording.done():
                 await call.command(END_RECORDING, EndRecordingArguments(secret))

@@ -23,8 +23,8 @@ from lazulite.ui.blobs.preview import (
 )
 from lazulite.ui.blobs.sharing import Shared, default_expiry
 from lazulite.ui.blobs.texts import pairs_of, tags_condition, tags_document, text_of
-from lazulite.ui.calls import Again, Context, PageCall, PageError, Redirect, link
-from lazulite.ui.pages.container_pages import BLOBS, shared, steps_of
+from lazulite.ui.calls import Context, PageCall, PageError, PageView, Redirect, link
+from lazulite.ui.pages.container_pages import BLOBS, breadcrumbs, shared
 
 BLOB = "/{account}/blobs/{container}/blob"
 CONTENT = "/{account}/blobs/{container}/content"
@@ -63,7 +63,7 @@ async def show_blob(call: PageCall) -> Context:
     return {
         "container": container,
         "name": name,
-        "steps": steps_of(name),
+        "steps": breadcrumbs(name),
         "snapshot": snapshot,
         "version": version,
         "is_past": is_past,
@@ -159,7 +159,7 @@ async def download(call: PageCall) -> Response:
     return Response(200, [("Content-Type", media_type), SANDBOX], data)
 
 
-async def save_properties(call: PageCall) -> Redirect | Again:
+async def save_properties(call: PageCall) -> Redirect | PageView:
     """Set the fields of HTTP that the blob is sent with."""
     entered = {field: call.form.get(name, "").strip() for field, name in FIELDS.items()}
     headers = {f"x-ms-blob-{name}": entered[field] for field, name in FIELDS.items() if entered[field]}
@@ -168,7 +168,7 @@ async def save_properties(call: PageCall) -> Redirect | Again:
     return await _saved(call, "properties", lambda: headers, {"fields": entered}, "The properties are saved.")
 
 
-async def save_metadata(call: PageCall) -> Redirect | Again:
+async def save_metadata(call: PageCall) -> Redirect | PageView:
     """Replace the metadata of the blob."""
     text = call.form.get("metadata", "")
     return await _saved(
@@ -180,7 +180,7 @@ async def save_metadata(call: PageCall) -> Redirect | Again:
     )
 
 
-async def save_tags(call: PageCall) -> Redirect | Again:
+async def save_tags(call: PageCall) -> Redirect | PageView:
     """Replace the tags of the blob, if they still are what the page showed."""
     text, before = call.form.get("tags", ""), pairs_of(call.form.get("before", ""))
 
@@ -199,7 +199,7 @@ async def _saved(
     entered: Context,
     notice: str,
     body: Callable[[], bytes] = bytes,
-) -> Redirect | Again:
+) -> Redirect | PageView:
     """Change a part of the blob under the ETag of the form; if it does not fit, show the page with what was entered."""
     path, parameters = _address(call)
     try:
@@ -210,7 +210,7 @@ async def _saved(
             raise
         is_conflict = isinstance(error, BackendError) and error.code == "ConditionNotMet"
         text = "The blob has changed since this page was loaded." if is_conflict else str(error)
-        return Again({**await show_blob(call), **entered, "problem": text, "is_conflict": is_conflict}, error.status)
+        return PageView({**await show_blob(call), **entered, "problem": text, "is_conflict": is_conflict}, error.status)
     return Redirect(here(call), notice)
 
 
@@ -270,7 +270,7 @@ async def delete_past(call: PageCall) -> Redirect:
     return Redirect(link(BLOB, account=call.account, container=container, name=name), "It was deleted.")
 
 
-async def share(call: PageCall) -> Again:
+async def share(call: PageCall) -> PageView:
     """Show a URL of the blob with a SAS, once."""
     selected = call.query.get("snapshot", ""), call.query.get("versionid", "")
     return shared(call, await show_blob(call), Shared(call.parameters["container"], _name(call), *selected))

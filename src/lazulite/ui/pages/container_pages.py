@@ -15,7 +15,7 @@ from lazulite.ui.blobs.archive import archive_of, attachment
 from lazulite.ui.blobs.listing import CONTAINER, address_of
 from lazulite.ui.blobs.sharing import Shared, default_expiry, shared_url
 from lazulite.ui.blobs.texts import pairs_of, text_of
-from lazulite.ui.calls import Again, Context, PageCall, PageError, Redirect, link
+from lazulite.ui.calls import Context, PageCall, PageError, PageView, Redirect, link
 
 LIST = "/{account}/blobs"
 BLOBS = "/{account}/blobs/{container}"
@@ -90,7 +90,7 @@ async def show_blobs(call: PageCall) -> Context:
         "container": container,
         "prefix": prefix,
         "folder": folder,
-        "steps": steps_of(prefix),
+        "steps": breadcrumbs(prefix),
         "prefixes": page.prefixes,
         "rows": page.blobs,
         "with_deleted": with_deleted,
@@ -99,7 +99,7 @@ async def show_blobs(call: PageCall) -> Context:
     }
 
 
-def steps_of(prefix: str) -> Sequence[tuple[str, str]]:
+def breadcrumbs(prefix: str) -> Sequence[tuple[str, str]]:
     """Return the folders above the names that begin with a prefix: the text and the prefix of each."""
     parts = prefix.split("/")[:-1]
     return [(part, "/".join(parts[: number + 1]) + "/") for number, part in enumerate(parts)]
@@ -165,7 +165,7 @@ async def put_block(call: PageCall) -> Response:
 
 
 async def commit(call: PageCall) -> Response:
-    """Make a blob of its staged blocks. Unless it shall be replaced, a blob of its name stays."""
+    """Make a blob of its staged blocks. Unless the form says to replace it, a blob of its name stays."""
     form, given = call.form, call.form.get("count", "")
     if not given.isdecimal() or len(given) > 5 or int(given) > BLOCKS_MAX:
         raise PageError(400, f"a blob has at most {BLOCKS_MAX:,} blocks of {BLOCK_BYTES // MIB} MiB")
@@ -247,19 +247,19 @@ async def break_container_lease(call: PageCall) -> Redirect:
     return Redirect(_settings(call), "The lease is broken.")
 
 
-async def share_container(call: PageCall) -> Again:
+async def share_container(call: PageCall) -> PageView:
     """Show a URL of the container with a SAS, once."""
     context = await show_settings(call)
     return shared(call, context, Shared(call.parameters["container"]))
 
 
-def shared(call: PageCall, context: Context, target: Shared) -> Again:
+def shared(call: PageCall, context: Context, target: Shared) -> PageView:
     """Return a page with a URL that was signed, or with the reason why none was."""
     try:
         url = shared_url(call, target, call.form, call.fields.get("permission", ()))
     except PageError as error:
-        return Again({**context, "problem": str(error)}, error.status)
-    return Again({**context, "sas_url": url}, 200)
+        return PageView({**context, "problem": str(error)}, error.status)
+    return PageView({**context, "sas_url": url}, 200)
 
 
 async def delete_container(call: PageCall) -> Redirect:

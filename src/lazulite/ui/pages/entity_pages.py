@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lazulite.protocol.message import Response
 from lazulite.ui.backend import BackendError
-from lazulite.ui.calls import Again, Context, PageCall, PageError, Redirect, link
+from lazulite.ui.calls import Context, PageCall, PageError, PageView, Redirect, link
 from lazulite.ui.pages.table_pages import TABLE, checked
 from lazulite.ui.tables.reader import get_entity
 from lazulite.ui.tables.values import (
@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
     name: str
     type: str
-    """Of `ENTERED_TYPES`."""
+    """One of `ENTERED_TYPES`."""
     text: str
     size: int
     """Characters of a text, bytes of a Binary."""
@@ -79,7 +79,7 @@ async def show_new(call: PageCall) -> Context:
     return _context(call, partition, row, "", [_field(*each) for each in copied.values.items()] if copied else [])
 
 
-async def save(call: PageCall) -> Redirect | Again:
+async def save(call: PageCall) -> Redirect | PageView:
     """Write the entity of the form."""
     form = _form(call)
     stored = await _get(call, form.partition, form.row) if form.etag else None
@@ -178,7 +178,7 @@ def _values(form: _Form, stored: Mapping[str, Value]) -> tuple[Mapping[str, Valu
     return values, problems
 
 
-def _conflict(call: PageCall, form: _Form, theirs: Entity) -> Again:
+def _conflict(call: PageCall, form: _Form, theirs: Entity) -> PageView:
     """Return both versions, in a form under the ETag of the one of the server."""
     text = f"Another client has changed this entity, last at {theirs.timestamp}. Both versions are below."
     return _again(call, form._replace(etag=theirs.etag), 412, text, theirs=theirs)
@@ -192,7 +192,7 @@ def _again(
     *,
     theirs: Entity | None = None,
     problems: Mapping[str, str] | None = None,
-) -> Again:
+) -> PageView:
     """Return the form as it was entered."""
     fields = [
         Field(name, type_name, entered, len(entered), problem=(problems or {}).get(name, ""))
@@ -204,7 +204,7 @@ def _again(
         fields += [_only_theirs(name, value) for name, value in theirs.values.items() if name not in form.entered]
     context = dict(_context(call, form.partition, form.row, form.etag, fields))
     context |= {"problem": text, "is_conflict": theirs is not None}
-    return Again(context, status)
+    return PageView(context, status)
 
 
 def _beside(field: Field, mine: Value | None, theirs: Value | None) -> Field:

@@ -10,7 +10,7 @@ from lazulite.settings.extras import require_extra
 from lazulite.transfer.formats import FORMATS
 from lazulite.transfer.importing import RowKeys
 from lazulite.transfer.table_client import Mode
-from lazulite.ui.calls import Again, Context, PageCall, PageError, Redirect, link
+from lazulite.ui.calls import Context, PageCall, PageError, PageView, Redirect, link
 from lazulite.ui.files import received
 from lazulite.ui.pages.table_pages import TABLE, checked
 from lazulite.ui.tables.import_preview import PARQUET, PREVIEW_BYTES_MAX, FilePreview, preview_of
@@ -34,7 +34,7 @@ async def show_import(call: PageCall) -> Context:
     return await _context(call, None)
 
 
-async def preview(call: PageCall) -> Again:
+async def preview(call: PageCall) -> PageView:
     """Return the form with the first rows of a file, whose first bytes are the body of the request."""
     choices, size = _choices(call), call.query.get("size", "")
     try:
@@ -43,7 +43,7 @@ async def preview(call: PageCall) -> Again:
         raise PageError(error.status, f"the beginning of the file did not come: {error.code}") from None
     length = int(size) if size.isdecimal() and len(size) < 20 else len(call.request.body)
     found = await asyncio.to_thread(preview_of, call.request.body, length, choices.format, choices.row_keys)
-    return Again(await _context(call, found), 200)
+    return PageView(await _context(call, found), 200)
 
 
 async def import_file(call: PageCall) -> Response:

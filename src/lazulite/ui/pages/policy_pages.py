@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 from lazulite.resources.policies import POLICIES_MAX
 from lazulite.ui.backend import BackendError
-from lazulite.ui.calls import Again, Context, PageCall, PageError, Redirect, link
+from lazulite.ui.calls import Context, PageCall, PageError, PageView, Redirect, link
 
 POLICIES: Mapping[str, str] = {
     "table": "/{account}/tables/{table}/policies",
@@ -65,7 +65,7 @@ async def show_policies(call: PageCall) -> Context:
     return _context(call, rows, rows)
 
 
-async def save_policies(call: PageCall) -> Redirect | Again:
+async def save_policies(call: PageCall) -> Redirect | PageView:
     """Replace the policies that the form began with; what is not saved is shown again, with the reason."""
     columns = [[text.strip() for text in call.fields.get(name, ())] for name in _COLUMNS]
     if len(set(map(len, columns))) != 1 or len(columns[0]) > POLICIES_MAX:
@@ -74,14 +74,14 @@ async def save_policies(call: PageCall) -> Redirect | Again:
     async with call.services.replacing:
         stored, access = await _stored(call)
         if call.form.get("version") != _version(stored):
-            return Again(_context(call, rows, stored, _CONFLICT, is_conflict=True), 412)
+            return PageView(_context(call, rows, stored, _CONFLICT, is_conflict=True), 412)
         if any(any(each) and not each.name for each in rows):
             text = "Each policy needs a name. Empty a whole row to remove a policy."
-            return Again(_context(call, rows, stored, text), 400)
+            return PageView(_context(call, rows, stored, text), 400)
         kept = [each for each in rows if each.name]
         problem = await _replace(call, kept, access)
     if problem:
-        return Again(_context(call, rows, stored, problem), 400)
+        return PageView(_context(call, rows, stored, problem), 400)
     noun, name = _named(call)
     count = f"{len(kept)} {'policy' if len(kept) == 1 else 'policies'}"
     return Redirect(link(POLICIES[noun], account=call.account, **{noun: name}), f"{name} has {count} now.")

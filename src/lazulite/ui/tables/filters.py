@@ -38,7 +38,7 @@ class Condition(NamedTuple):
 
     name: str
     operator: str
-    """Of `BUILDER_OPERATORS`."""
+    """One of `BUILDER_OPERATORS`."""
     type: str
     text: str
 
@@ -63,7 +63,7 @@ class ErrorPosition(NamedTuple):
     """Where a filter is wrong: the text around, and the part that does not fit."""
 
     position: int
-    """Of the part: the number of characters before it."""
+    """The number of characters before the part."""
     before: str
     part: str
     """"" if the filter ends too soon."""
@@ -258,7 +258,7 @@ class LocalCondition(NamedTuple):
     name: str
     """A property; "" for any of the row."""
     operator: str
-    """Of `LOCAL_OPERATORS`; "" for no condition."""
+    """One of `LOCAL_OPERATORS`; "" for no condition."""
     text: str
 
     @property

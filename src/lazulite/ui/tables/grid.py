@@ -15,21 +15,21 @@ class Column(NamedTuple):
 
     name: str
     types: Sequence[str]
-    """The types of its values, the commonest first."""
+    """The types of its values, the most common first."""
     rows: int
     """How many rows of the page have it."""
     is_number: bool
 
 
 class Cell(NamedTuple):
-    """A property of a row. Whether it is missing, empty or a text is told apart."""
+    """A property of a row, which distinguishes missing, empty and other values."""
 
     state: str
     """`missing`, `empty`, `value` or `cut`."""
     text: str
     is_number: bool = False
     note: str = ""
-    """How long the whole is, of a text that is cut; the type, where the column has several."""
+    """The full length of a text that is cut; the type, if the column has several."""
 
 
 class GridRow(NamedTuple):

@@ -40,7 +40,7 @@ class FilePreview:
     rows: Sequence[GridRow] = ()
     """The first rows that are entities."""
     numbers: Sequence[int] = ()
-    """Of `rows`, in the file."""
+    """The numbers of `rows` in the file."""
     read: int = 0
     """The rows that were read."""
     bad: int = 0

@@ -59,7 +59,7 @@ class Value(NamedTuple):
     """A value of a property."""
 
     type: str
-    """Of `TYPE_NAMES`."""
+    """One of `TYPE_NAMES`."""
     text: str
     """What people read and edit: of a Binary Base64, of another one the JSON text without quotes."""
 
@@ -213,7 +213,7 @@ def document_of(partition: str, row: str, values: Mapping[str, Value]) -> bytes:
     """Return the JSON document of an entity that is written, with the type of each value.
 
     Raises:
-        ValueFormatError: a value is none of its type. It names the property.
+        ValueFormatError: a value is not of its type. The message names the property.
     """
     parts = [f"{json.dumps(name)}:{json.dumps(key)}" for name, key in zip(KEYS, (partition, row), strict=True)]
     for name, value in values.items():

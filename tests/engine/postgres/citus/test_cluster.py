@@ -251,7 +251,7 @@ async def test_pages_over_partitions_are_read_from_the_workers(
         await engine.commit(1, f"p{number:02}", changing(rows, lambda *_: dict.fromkeys(rows, b"x")))
     await (await engine._ensure_started()).periodic.close()
     assert engine._pool._workers is not None
-    engine._pool._workers.looked(math.inf)
+    engine._pool._workers.confirmed(math.inf)
     monkeypatch.setattr(engine._pool._sessions, "open", lost)
     expected = [(f"p{at // 30:02}", f"{at % 30:02}") for at in range(100)]
     assert await asyncio.gather(*(read_pages(engine, 100) for _ in range(16))) == [expected] * 16
@@ -265,7 +265,7 @@ async def test_so_are_those_on_a_content(engine: PostgresEngine, dsn: str, monke
     contents, components = await engine.contents(), await engine._ensure_started()
     await components.periodic.close()
     assert engine._pool._workers is not None
-    engine._pool._workers.looked(math.inf)
+    engine._pool._workers.confirmed(math.inf)
 
     with monkeypatch.context() as patch:
         patch.setattr(engine._pool._sessions, "open", lost)
@@ -288,7 +288,7 @@ async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: Postgr
     components = await engine._ensure_started()
     await components.periodic.close()
     assert engine._pool._workers is not None
-    engine._pool._workers.looked(math.inf)
+    engine._pool._workers.confirmed(math.inf)
     partition = components.shards.samples()[1]
     for _ in range(8):  # By then, the session has kept the plans.
         await engine.commit(1, partition.decode(), changing(["r"], lambda *_: {"r": b"x"}))

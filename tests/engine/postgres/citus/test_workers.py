@@ -99,7 +99,7 @@ def test_workers_are_joined_and_left_with_the_map(loop: Loop, machines: dict[str
         joined = workers(shards)
         assert await joined.join() == []
         assert used(joined, 1) is None, "before the coordinator was asked"
-        joined.looked(loop.time())
+        joined.confirmed(loop.time())
         assert [used(joined, node) for node in (0, 1, 2)] == [None, *machines.values()]
         assert await joined.join() == []
         assert [(each.opened, each.kept) for each in machines.values()] == [(1, 1)] * 2, "once"
@@ -122,12 +122,12 @@ def test_no_worker_is_used_while_the_coordinator_cannot_be_asked(loop: Loop, mac
         machines.update({url(f"w{node}:5432"): Worker(node, rows()) for node in (1, 2)})
         joined = workers(known())
         await joined.join()
-        joined.looked(loop.time())
+        joined.confirmed(loop.time())
         loop.pass_time(FRESH_SECONDS)
         assert used(joined, 1) is not None
         loop.pass_time(0.1)
         assert used(joined, 1) is None
-        joined.looked(loop.time())
+        joined.confirmed(loop.time())
         assert used(joined, 1) is not None
 
     loop.run_until_complete(run())
@@ -151,7 +151,7 @@ def test_another_one_is_not_joined_and_tried_again_later(
         [line] = await joined.join()
         assert line.startswith("the worker w1:5432 is used through the coordinator"), line
         assert reason in line
-        joined.looked(loop.time())
+        joined.confirmed(loop.time())
         assert used(joined, 1) is None
         assert used(joined, 2) is not None
         assert worker.closed or worker.failure
@@ -159,7 +159,7 @@ def test_another_one_is_not_joined_and_tried_again_later(
         machines[url("w1:5432")] = Worker(1, rows())
         loop.pass_time(RETRY_SECONDS)
         assert await joined.join() == []
-        joined.looked(loop.time())
+        joined.confirmed(loop.time())
         assert used(joined, 1) is machines[url("w1:5432")]
 
     loop.run_until_complete(run())

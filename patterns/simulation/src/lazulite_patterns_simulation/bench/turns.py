@@ -11,7 +11,7 @@ class Seconds(NamedTuple):
 
     wall: float
     cpu: float
-    """Of this process, all threads."""
+    """The time of this process, all threads."""
 
     def for_each(self, count: int) -> "Seconds":
         """Return what one of as many operations took."""

@@ -50,7 +50,7 @@ class Workers:
         """By address."""
         self._retry_s: dict[str, float] = {}
         """By address of a worker that could not be joined: when it may be tried again, on the loop's clock."""
-        self._looked_s = -math.inf
+        self._confirmed_s = -math.inf
 
     def of(self, node: int) -> Sessions | None:
         """Return the sessions with a node; None: its statements go to the coordinator."""
@@ -64,11 +64,11 @@ class Workers:
 
     @property
     def _fresh(self) -> bool:
-        return asyncio.get_running_loop().time() <= self._looked_s + FRESH_SECONDS
+        return asyncio.get_running_loop().time() <= self._confirmed_s + FRESH_SECONDS
 
-    def looked(self, asked_s: float) -> None:
+    def confirmed(self, asked_s: float) -> None:
         """Note that the coordinator has said where shards are and which spaces are dropped, asked at a loop's time."""
-        self._looked_s = asked_s
+        self._confirmed_s = asked_s
 
     async def join(self) -> list[str]:
         """Join the nodes that are not joined yet, and leave nodes without shards.
