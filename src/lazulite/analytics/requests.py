@@ -466,7 +466,7 @@ def _status(found: RecordedExchange) -> Status:
 
 
 def _is_known_of_anonymous(status: Status, http_status: int, method: str) -> bool:
-    """Tell whether a request without credentials is logged: a failure only if it is none of the client's."""
+    """Tell whether a request without credentials is logged: a failure only if it is not the client's fault."""
     if status in ("ClientOtherError", "AuthorizationError", "NetworkError"):
         return http_status == HTTPStatus.NOT_MODIFIED and method == "GET"
     return True

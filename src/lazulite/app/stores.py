@@ -198,7 +198,7 @@ async def open_store(
         tuning: of an embedded store; None for its defaults.
 
     Raises:
-        ConfigError: it is none to be served, or the accounts are not for this address.
+        ConfigError: the store cannot be served, or the accounts are not for this address.
         AccountsError: the accounts cannot be read.
         EngineError: the store cannot be opened.
     """

@@ -251,7 +251,7 @@ def _document(body: bytes) -> ET.Element | None:
     """Return the root of a document; None for an empty one.
 
     Raises:
-        CommandError: it is none, or has a document type, which could define entities.
+        CommandError: it is not XML, or has a document type, which could define entities.
     """
     if not body:
         return None

@@ -132,7 +132,7 @@ def xml_of(body: bytes) -> ET.Element:
     """Return the root of a document.
 
     Raises:
-        RequestError: it is none, or has a document type, which could define entities.
+        RequestError: it is not XML, or has a document type, which could define entities.
     """
     if b"<!DOCTYPE" in body:
         raise RequestError("the response has a document type, which no response of the service has")

@@ -170,7 +170,7 @@ async def _read_response(reader: StreamReader) -> Response:
     """Read a response.
 
     Raises:
-        ValueError: it is none, or too long.
+        ValueError: it is malformed, or too long.
         EOFError: it is incomplete.
     """
     head = await reader.readuntil(b"\r\n\r\n")

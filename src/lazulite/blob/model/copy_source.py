@@ -60,7 +60,7 @@ def read_copy_source(
         header: that has the URL.
 
     Raises:
-        ServiceError: `InvalidHeaderValue`, it is none; `InvalidResourceName`, `OutOfRangeInput`, no blob can have that
+        ServiceError: `InvalidHeaderValue`, it is malformed. `InvalidResourceName`, `OutOfRangeInput`: no blob has such
             name; `RequestUrlFailedToParse`, it is not UTF-8.
     """
     host = request.headers.get("host", "")

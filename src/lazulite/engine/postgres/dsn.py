@@ -28,7 +28,7 @@ def read_url(text: str) -> DatabaseUrl:
     """Parse a URL.
 
     Raises:
-        ValueError: it is none, or has an unexpected part. The text completes a sentence that begins with a name.
+        ValueError: it is malformed, or has an unexpected part. The text completes a sentence that begins with a name.
     """
     try:
         parts = urlsplit(text)

@@ -316,7 +316,7 @@ def _binary_size(literal: str) -> int:
 class EdmType(NamedTuple):
     """One primitive type.
 
-    `literal` takes a parsed JSON value to its canonical literal and raises ValueError where it is none of this type;
+    `literal` takes a parsed JSON value to its canonical literal and raises ValueError where it is not of this type;
     `decode` takes a literal to its value; `size` to its bytes in the billing formula; `limit` is the most that `size`
     may give. `annotated` types carry an `@odata.type` in minimal metadata.
     """

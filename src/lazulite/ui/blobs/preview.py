@@ -62,7 +62,7 @@ class Preview:
 
 
 def image_type(data: bytes) -> str:
-    """Return the type of an image by its first bytes; "" if it is none that is shown."""
+    """Return the type of an image by its first bytes; "" if it is not one that is shown."""
     for signature, name in _SIGNATURES:
         if data.startswith(signature):
             return name
@@ -176,7 +176,7 @@ def _cell(value: object) -> str:
 
 
 def _indented(text: str) -> str | None:
-    """Return an indented JSON document, each token as it is written; None if it is none, or would become too long."""
+    """Return an indented JSON document, with its tokens as written; None if it is not JSON, or would be too long."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
