@@ -31,7 +31,7 @@ MODULES_MAX = {
     "Insert Entity": 38,
     "Get Messages": 32,
     "Put Blob": 52,
-    "Put Block List": 70,
+    "Put Block List": 64,
 }
 """The requests, and the most modules that each may enter."""
 _TABLE = re.compile(r"\| request \| modules \| calls \|\n\|---\|---\|---\|\n(?:\|[^\n]*\n)*")

@@ -299,6 +299,7 @@ _TABLE: tuple[Route[Call], ...] = (
         requires_of=lambda call: may.block_requirement(call.version),
         body=block_list_xml.BODY_BYTES_MAX,
         framing=framing_bytes,
+        varies=WRITE_VARIES,
     ),
     Route(
         _BLOB,
