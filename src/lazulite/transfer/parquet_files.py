@@ -137,13 +137,12 @@ def _page_column(entities: Sequence[Entity], name: str, *, is_annotated: bool) -
     values = [entity.get(name) for entity in entities]
     if name == TIMESTAMP:
         return _PageColumn("DateTime", values)
+    found = [entity for entity in entities if name in entity] if None in values else entities
     label = name + ANNOTATION
-    annotations = [entity.get(label) for entity in entities] if is_annotated else repeat(None)
-    forms = set(zip(annotations, map(type, values)))  # noqa: B905 - `repeat` has no end
-    has_nulls = (None, type(None)) in forms and any(name in entity and entity[name] is None for entity in entities)
-    examples = forms - {(None, type(None))}
-    types = {type_named(label) if isinstance(label, str) else TYPE_OF_JSON.get(kind, "") for label, kind in examples}
-    if len(types) == 1 and not types & {NULL, ""} and not has_nulls:
+    labels = [entity.get(label) for entity in found] if is_annotated else repeat(None)
+    forms = set(zip(labels, map(type, [entity[name] for entity in found])))  # noqa: B905 - `repeat` has no end
+    types = {type_named(label) if isinstance(label, str) else TYPE_OF_JSON.get(kind, "") for label, kind in forms}
+    if len(types) == 1 and not types & {NULL, ""}:
         return _PageColumn(types.pop(), values)
     return _PageColumn([type_of(entity, name) if name in entity else None for entity in entities], values)
 
