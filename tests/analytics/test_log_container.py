@@ -10,7 +10,7 @@ from lazulite.analytics.log_container import TICKS_PER_HOUR, LogContainer, folde
 from lazulite.app.analytics import delete_expired
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.blob.requests.call import Context, make_context
-from lazulite.engine.content.memory import ContentMemory
+from lazulite.engine.content.memory import ContentMemory, MemoryWriter
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import Logging, PropertiesStore, PropertiesUpdate, RetentionPolicy
@@ -103,6 +103,8 @@ async def test_a_name_that_was_taken_between_look_and_commit_is_left_alone() -> 
         blob = await other.partitions.get(found.space, f"{FOLDER}000000.log")
         assert blob is not None
         assert blob.inline == b"rival\n"
+        assert isinstance(context.contents, ContentMemory)
+        assert len(context.contents._contents) == 1, "the content that has no name is deleted"
 
 
 async def test_a_blob_has_type_metadata_and_all_bytes() -> None:
@@ -116,17 +118,24 @@ async def test_a_blob_has_type_metadata_and_all_bytes() -> None:
         assert found.public_access == ""
 
 
-async def test_what_a_failed_write_has_stored_is_discarded() -> None:
+async def test_what_a_failed_write_has_stored_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    discarded: list[MemoryWriter] = []
+
+    async def fail(*_: object) -> None:
+        raise EngineUnavailableError("disk full")
+
+    async def discard(writer: MemoryWriter) -> None:
+        discarded.append(writer)
+
     async with processes() as (context,):
         container = LogContainer(context)
         await container.require("acct")
-
-        async def fail(*_: object) -> object:
-            raise EngineUnavailableError("disk full")
-
-        context.changes.commit = fail  # type: ignore[method-assign,assignment]  # a full disk
+        monkeypatch.setattr(MemoryWriter, "write", fail)
+        monkeypatch.setattr(MemoryWriter, "discard", discard)
         with pytest.raises(EngineUnavailableError):
             await container.put("acct", FOLDER, b"y" * 700_000, METADATA)
+        assert len(discarded) == 1
+        assert await names_of(context) == []
 
 
 async def test_retention_deletes_what_is_older_and_goes_on_when_logging_is_off() -> None:

@@ -172,13 +172,21 @@ async def test_the_collector_hands_on_in_order_and_drains_at_the_end() -> None:
     buffer.note("table", "acct", ALL)
     ticks = iter(range(10**6))
     collector = Collector(buffer, RequestReader({}, buffer.wanted), [Consumer()], lambda: float(next(ticks)))
-    running = asyncio.create_task(collector.run())
+    seen: set[int] = set()
+
+    async def watch() -> None:
+        while not has_all.is_set():
+            seen.add(len(taken))
+            await asyncio.sleep(0)
+
+    running, watching = asyncio.create_task(collector.run()), asyncio.create_task(watch())
     for number in range(100):
         asked = request_of("table", "QueryEntity")
         asked.id = str(number)
         buffer.record(answered(asked, Response(200)))
-    await has_all.wait()
+    await watching
     assert taken == [str(number) for number in range(100)]
+    assert {0, 32, 64, 96} <= seen, "requests come in between"
     running.cancel()
     await asyncio.wait([running])
     buffer.record(answered(request_of("table", "QueryEntity"), Response(200)))

@@ -1,7 +1,10 @@
 """`$logs` of a server, by the official SDKs. Source: reference §18.1."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,11 @@ from azure.storage.queue import QueueAnalyticsLogging
 
 from lazulite.analytics.log_reader import LogLine
 from tests.analytics.world import ON, World, logged, serving
+
+HOSTILE = '"a";b;1.0;&quot;<c>\''
+"""The name of a blob that would break a line."""
+HOSTILE_AGENT = f'";{"x;" * 600}"'
+"""What some client calls itself."""
 
 
 def use_tables(world: World) -> None:
@@ -49,11 +57,47 @@ def use_blobs(world: World) -> None:
         container.upload_blob(f"a b;{number}", b"x" * 100, overwrite=True)
         container.download_blob(f"a b;{number}").readall()
     container.get_blob_client("copy").start_copy_from_url(container.get_blob_client("a b;0").url)
+    container.get_blob_client(HOSTILE).upload_blob(b"x", headers={"User-Agent": HOSTILE_AGENT})
     with pytest.raises(ResourceNotFoundError):
         container.download_blob("missing")
     container.delete_blobs("a b;1", "a b;2")
     lease = container.get_blob_client("copy").acquire_lease(15)
     lease.release()
+
+
+_FIELD = r'(?:"([^"]*)"|([^;"]*))'
+TRIGGER_LINE = re.compile(";".join([_FIELD] * 30))
+"""A line, as the trigger of the WebJobs SDK reads it. Source: reference §18.1."""
+TRIGGER_KEY = re.compile("/([^/]+)/([^/]+)/(.+)")
+TRIGGER_OPERATIONS = frozenset(
+    {
+        *("ClearPage", "CopyBlob", "CopyBlobDestination", "PutBlob", "PutBlockList", "PutPage"),
+        *("SetBlobMetadata", "SetBlobProperties"),
+    }
+)
+LOG_NAME = re.compile(r"(?:blob|queue|table)/\d{4}/\d\d/\d\d/\d\d00/\d{6}\.log", re.ASCII)
+
+
+def triggered(blobs: BlobServiceClient) -> set[tuple[str, str]]:
+    """Return the containers and names of the blobs that the trigger finds written in the last two hours."""
+    found = set()
+    now = datetime.now(UTC)
+    for hour in (now - timedelta(hours=1), now):
+        prefix = f"blob/{hour:%Y/%m/%d/%H}00"
+        container = blobs.get_container_client("$logs")
+        for each in container.list_blobs(name_starts_with=prefix, include=["metadata"]):
+            if "write" not in each.metadata["LogType"]:
+                continue
+            for line in container.download_blob(each.name).readall().decode().splitlines():
+                read = TRIGGER_LINE.fullmatch(line)
+                assert read is not None, line
+                fields = [
+                    unescape(quoted or bare or "") for quoted, bare in zip(*[iter(read.groups())] * 2, strict=True)
+                ]
+                key = TRIGGER_KEY.fullmatch(fields[12])
+                if fields[0] == "1.0" and fields[2] in TRIGGER_OPERATIONS and key is not None:
+                    found.add((key[2], key[3]))
+    return found
 
 
 def switch_on(world: World, version: str = "1.0") -> None:
@@ -101,7 +145,8 @@ def test_each_request_has_exactly_its_lines(tmp_path: Path) -> None:
         expected = line_counts(world)
     assert world.counts.dropped_lines == world.counts.dropped_exchanges == 0
     with serving(tmp_path) as again:
-        lines = logged(again.blobs)
+        lines, found = logged(again.blobs), triggered(again.blobs)
+    assert found == {*(("box", f"a b;{number}") for number in range(4)), ("box", "copy"), ("box", HOSTILE)}
     assert Counter(line.request_id for line in lines) == expected
     assert len(lines) == world.counts.lines
     by_id: dict[str, list[LogLine]] = {}
@@ -144,7 +189,7 @@ def published(blobs: BlobServiceClient) -> list[str]:
 
 def test_the_container_is_hidden_and_open_by_name(world: World) -> None:
     names = published(world.blobs)
-    assert all(name.startswith(("table/", "queue/", "blob/")) and name.endswith(".log") for name in names)
+    assert all(LOG_NAME.fullmatch(name) for name in names)
     assert "$logs" not in [each.name for each in world.blobs.list_containers()]
     assert world.blobs.get_container_client("$logs").get_container_properties().public_access is None
 

@@ -2,7 +2,10 @@
 
 import http.client
 import json
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import lazulite.testing
+from lazulite.app.servers import open_servers
 from lazulite.control.command import ControlError
-from lazulite.protocol.fault import Effect
+from lazulite.faults.rule import Rule, Subject
+from lazulite.protocol.fault import Effect, Fault
+from lazulite.server.observability.exchange import Exchange, RepeatedExchange
 from tests.conformance.answers import Answer
 from tests.conformance.batches import PLAIN, operation
 from tests.conformance.batches import body as batch_body
@@ -29,16 +35,59 @@ SIGNERS = {"table": shared_key, "queue": full_shared_key, "blob": full_shared_ke
 QUEUE = {"x-ms-version": "2021-12-02", "Accept": None}
 
 
+class Marks:
+    """A log that knows which requests are marked as suffering, and what rules have decided. An `ExchangeLog`."""
+
+    reads_heads = False
+
+    def __init__(self) -> None:
+        self.marked: Counter[Effect] = Counter()
+        self.decided: Counter[Effect] = Counter()
+
+    def record(self, exchange: Exchange) -> None:
+        """See `ExchangeLog`."""
+        if exchange.request.record.fault is not None:
+            self.marked[exchange.request.record.fault.effect] += 1
+
+    def repeat(self, exchange: RepeatedExchange) -> None:
+        """See `ExchangeLog`: templates know no rules."""
+
+    def failed(self, request_id: str, failure: BaseException) -> None:
+        """See `ExchangeLog`: nothing does."""
+        raise AssertionError(request_id) from failure
+
+
+_FAULT = Rule.fault
+
+
 @pytest.fixture(scope="module")
-def storage() -> Iterator[lazulite.testing.Storage]:
-    with lazulite.testing.server() as running:
-        yield running
+def marks() -> Marks:
+    return Marks()
+
+
+@pytest.fixture(scope="module")
+def storage(marks: Marks) -> Iterator[lazulite.testing.Storage]:
+    def fault(rule: Rule, subject: Subject) -> Fault:
+        marks.decided[rule.effect] += 1
+        return _FAULT(rule, subject)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lazulite.testing.storage.open_servers", partial(open_servers, logs=[marks]))
+        patch.setattr(Rule, "fault", fault)
+        with lazulite.testing.server() as running:
+            yield running
 
 
 @pytest.fixture
-def faults(storage: lazulite.testing.Storage) -> Iterator[lazulite.testing.Faults]:
+def faults(storage: lazulite.testing.Storage, marks: Marks) -> Iterator[lazulite.testing.Faults]:
+    """The rules of the server. Whatever they do in a test, the log has a mark for it."""
     yield storage.faults
     storage.faults.clear()
+    marks.decided[Effect.CLOCK] = marks.marked[Effect.CLOCK]  # No rule hits for it; the test of clocks looks.
+    deadline = time.monotonic() + 60
+    while marks.marked != marks.decided and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert marks.marked == marks.decided
 
 
 class Asker:
@@ -340,12 +389,12 @@ def test_a_secondary_with_the_rows_from_before_the_rule(ask: Asker, faults: lazu
     assert ask.secondary("GET", at("a")).json()["A"] == 2
 
 
-def test_a_clock_that_is_off_rejects_dates(ask: Asker, faults: lazulite.testing.Faults) -> None:
+def test_a_clock_that_is_off_rejects_dates(ask: Asker, faults: lazulite.testing.Faults, marks: Marks) -> None:
     with faults.rule(service="table", clock_seconds=3600, show=True):
         answer = ask.send("table", "GET", "/Tables")
         assert (answer.status, answer.header("x-lazulite-fault")) == (403, "rule")
         assert ask.send("blob", "GET", "/", "comp=list", headers=BLOB).status == 200
-        assert faults.hits() == {"rule": 1}
+        assert faults.hits() == {"rule": marks.marked[Effect.CLOCK]} == {"rule": 1}
     assert ask.send("table", "GET", "/Tables").status == 200
 
 

@@ -16,6 +16,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.engine.rocksdb.database import STATISTICS
 from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.errors import CATALOGUE, REASONS
+from lazulite.protocol.fault import Effect, Fault
 from lazulite.protocol.message import Request, RequestRecord, Response, response_of
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.metrics import NONE, OTHER, READINGS, REQUEST_SECONDS, Metrics
@@ -100,6 +101,16 @@ async def test_exchanges_are_counted() -> None:
             for name in (f"{what}_count", f"{what}_sum")
         }
     )
+
+
+async def test_an_injected_fault_is_counted_by_its_effect() -> None:
+    metrics = new()
+    for effect, value in ((Effect.ERROR, "ServerBusy"), (Effect.DELAY, 1.0), (Effect.DELAY, 2.0)):
+        record = RequestRecord(fault=Fault("rule", effect, value))
+        metrics.record(Exchange(Request("GET", "/p", record=record), Response(200), 1, 0, 0))
+    found = await scraped(metrics)
+    counted = {labels: value for (name, labels), value in found.items() if name == "lazulite_faults_total"}
+    assert counted == {(("effect", "error"),): 1, (("effect", "delay_seconds"),): 2}
 
 
 async def test_times_fall_into_buckets() -> None:

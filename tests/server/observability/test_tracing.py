@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from lazulite.protocol.fault import Effect, Fault
 from lazulite.protocol.message import Request, RequestRecord, Response
 from lazulite.server.observability import tracing
 from lazulite.server.observability.exchange import Exchange
@@ -68,6 +69,14 @@ def test_a_query() -> None:
     }
     assert span.resource.attributes["service.name"] == "lazulite"
     assert span.resource.attributes["service.version"] == "1.2.3"
+
+
+def test_an_injected_fault_is_marked() -> None:
+    asked = request()
+    asked.record = RequestRecord(fault=Fault("busy", Effect.ERROR, "ServerBusy"))
+    (span,) = spans_of(Exchange(asked, Response(503), 1, 0, 0))
+    assert span.attributes is not None
+    assert (span.attributes["lazulite.fault.rule"], span.attributes["lazulite.fault.effect"]) == ("busy", "error")
 
 
 @pytest.mark.parametrize(("status", "expected"), [(404, StatusCode.UNSET), (500, StatusCode.ERROR)])
