@@ -1,11 +1,13 @@
 """`python -m benchmarks.explorer`: what the pages of the explorer take, and what requests beside them take.
 
 A server runs in a process of its own. Pages are asked for one after the other. Point GETs come at half the rate of a
-closed loop: with the explorer closed, open and idle, and used by two scripts.
+closed loop: with the explorer closed, open and idle, used by two scripts, and by two beside an import. The target of
+the last is 1.5 times the 99th percentile of the first.
 """
 
 import argparse
 import gzip
+import json
 import statistics
 import subprocess
 import sys
@@ -33,6 +35,8 @@ PORTS = ("--table-port", "0", "--queue-port", "0", "--blob-port", "0")
 SERVE = (sys.executable, "-m", "lazulite", "serve", "--silent", "--meter", *PORTS)
 ROWS = 1_000
 PAUSE_SECONDS = 0.5
+IMPORT_ROWS = 30_000
+"""For each second of a measurement: more than an import stores in it."""
 
 
 @contextmanager
@@ -150,7 +154,7 @@ def main() -> None:
         get = getter(connection_string)
         rate = closed_rate(get, asked.seconds / 2) / 2
         print(f"point GETs at {rate:,.0f}/s, in ms: p50, p99")
-        report("explorer closed", paced(get, rate, asked.seconds))
+        alone = report("explorer closed", paced(get, rate, asked.seconds))
         with closing(control.stream(OPEN_UI, OpenUiArguments())) as items:
             opened: Any = next(items)
 
@@ -164,6 +168,11 @@ def main() -> None:
             scripts = [subprocess.Popen([*command, link()]) for _ in range(2)]
             time.sleep(3)
             report("two scripts", paced(get, rate, asked.seconds))
+            with importing(Path(folder), asked.seconds):
+                busy = report("and an import", paced(get, rate, asked.seconds))
+            print(
+                f"{busy / alone:.2f} times the 99th percentile of alone: {'met' if busy <= 1.5 * alone else 'missed'}"
+            )
             for script in scripts:
                 script.kill()
                 script.wait()
@@ -188,9 +197,37 @@ def fill_account(connection_string: str) -> None:
     fill(filled, ROWS)
 
 
-def report(name: str, took: Sequence[float]) -> None:
-    """Print the median and the 99th percentile of a measurement."""
-    print(f"{name:16} {percentile(took, 0.5):8.2f} {percentile(took, 0.99):8.2f}", flush=True)
+@contextmanager
+def importing(location: Path, seconds: float) -> Iterator[None]:
+    """Have a command import rows of 1 KB while the block runs.
+
+    Raises:
+        RuntimeError: the import has ended before the block.
+    """
+    file = location.parent / f"{location.name}.jsonl"
+    try:
+        with file.open("w", encoding="ascii") as rows:
+            for number in range(int(seconds * IMPORT_ROWS)):
+                row = {"PartitionKey": f"p{number // 1000}", "RowKey": str(number), "Text": "x" * 900}
+                rows.write(json.dumps(row) + "\n")
+        command = [sys.executable, "-m", "lazulite", "import", "Imported", str(file), "--location", str(location)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(3)
+            yield
+            has_ended = process.poll() is not None
+            process.kill()
+    finally:
+        for path in file.parent.glob(f"{file.name}*"):
+            path.unlink()
+    if has_ended:
+        raise RuntimeError("the import has ended before the measurement: raise IMPORT_ROWS")
+
+
+def report(name: str, took: Sequence[float]) -> float:
+    """Print the median and the 99th percentile of a measurement, and return the latter."""
+    last = percentile(took, 0.99)
+    print(f"{name:16} {percentile(took, 0.5):8.2f} {last:8.2f}", flush=True)
+    return last
 
 
 if __name__ == "__main__":
