@@ -276,19 +276,20 @@ class RepeatedSharedKey(NamedTuple):
 
     def accept(self, values: HeadValues, now: int) -> bool:
         """See `RepeatedCredentials`."""
-        header = values[self.header_at]
-        if not header.startswith(self.start) or (self.length_at is not None and values[self.length_at] == b"0"):
+        signers, start, window, text, date_at, header_at, length_at = self
+        header = values[header_at]
+        if not header.startswith(start) or (length_at is not None and values[length_at] == b"0"):
             return False
         try:
-            date = parse_http_date(values[self.date_at].decode("ascii"))
+            date = parse_http_date(values[date_at].decode("ascii"))
         except ValueError:
             return False
-        if not -self.window <= now - date <= self.window:
+        if not -window <= now - date <= window:
             return False
-        message, claimed = self.text.of(values), header[len(self.start) :]
+        message, claimed = text.of(values), header[len(start) :]
         if message is None:
             return False
-        for signer in self.signers:  # noqa: SIM110 - a generator would cost each request one frame more
+        for signer in signers:  # noqa: SIM110 - a generator would cost each request one frame more
             if hmac.compare_digest(signer.sign(message), claimed):
                 return True
         return False

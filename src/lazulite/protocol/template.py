@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
+from operator import itemgetter
 from struct import Struct
 from typing import Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import unquote_to_bytes
@@ -275,6 +276,10 @@ def marked_request(head: CutHead, request: Request) -> Request:
     return Request(request.method, path, query, headers, scheme=request.scheme, client=request.client)
 
 
+def _none(_: Sequence[bytes]) -> tuple[bytes, ...]:
+    return ()
+
+
 class TextTemplate:
     """A text of constants and values, such as one that is signed.
 
@@ -282,20 +287,19 @@ class TextTemplate:
         text: with marks in place of the values.
     """
 
-    __slots__ = ("_decoded", "_form", "_indexes")
+    __slots__ = ("_chosen", "_decoded", "_form", "has_values")
 
     def __init__(self, text: str) -> None:
         parts = _MARK.split(text)
         self._form = b"%b".join(constant.encode("latin-1").replace(b"%", b"%%") for constant in parts[::3])
-        self._indexes = tuple(map(int, parts[2::3]))
+        indexes = tuple(map(int, parts[2::3]))
+        self.has_values = bool(indexes)
+        """Whether texts differ by their values."""
+        self._chosen: Callable[[Sequence[bytes]], object] = itemgetter(*indexes) if indexes else _none
+        """Returns the values of a head that the text has: one, or a tuple."""
         self._decoded = tuple(
             int(index) for kind, index in zip(parts[1::3], parts[2::3], strict=True) if kind == _DECODED
         )
-
-    @property
-    def has_values(self) -> bool:
-        """Whether texts differ by their values."""
-        return bool(self._indexes)
 
     def of(self, values: Sequence[bytes]) -> bytes | None:
         """Return the text with these values; None if one of a query is not of the usual form (`decoded`)."""
@@ -304,4 +308,4 @@ class TextTemplate:
             if text is None:
                 return None
             values = (*values[:index], text, *values[index + 1 :])
-        return self._form % tuple([values[index] for index in self._indexes])
+        return self._form % self._chosen(values)

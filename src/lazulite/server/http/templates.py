@@ -93,13 +93,13 @@ class TemplateCache:
                 continue
             at = start.end()
             end = data.find(END_OF_HEAD, at) + len(END_OF_HEAD)
-            first, *keys = start.groups()
+            groups = start.groups()
             for layout in self._layouts.get(end - at) or ():
                 parts = layout(data[at:end])
-                key = (scheme, number, first, parts[::2])
+                key = (scheme, number, groups[0], parts[::2])
                 template = self._young.get(key) or self._from_old(key)
                 if template is not None:
-                    return template, (*keys, *parts[1::2]), data[end:]
+                    return template, groups[1:] + parts[1::2], data[end:]
         return None
 
     def learn(self, head: bytes, request: Request, missed: Miss) -> None:
