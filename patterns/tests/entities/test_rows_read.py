@@ -73,7 +73,7 @@ def changed_by_another(client: TableClient) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("copied", [lambda read: read, copy.copy], ids=["read", "copied"])
+@pytest.mark.parametrize("copied", [lambda read: read, copy.copy, copy.deepcopy], ids=["read", "copied", "deeply"])
 def test_what_was_read_is_written_only_if_the_row_is_the_same(
     table_client: TableClient, kind: Any, copied: Callable[[Any], Any]
 ) -> None:
@@ -90,6 +90,23 @@ def test_what_was_read_is_written_only_if_the_row_is_the_same(
     table.replace(again)
     assert table_client.get_entity("p", "r")["Other"] == 1, "what another program added stays"
     assert table.delete(copied(table.get(read))) is True
+
+
+def test_a_changed_dictionary_is_still_the_one_that_was_read(table_client: TableClient) -> None:
+    table: Table[Typed] = Table(table_client, Typed)
+    table.upsert(Typed(p="p", r="r", n=1))
+    read = table.get(Typed(p="p", r="r", n=0))
+    assert read is not None
+    changed_by_another(table_client)
+    for changed in (read.copy(), read | {"n": 2}):
+        for write in (table.replace, table.delete):
+            with pytest.raises(Conflict):
+                write(changed)
+    again = table.get(read)
+    assert again is not None
+    table.replace(again | {"n": 3})
+    entity = table_client.get_entity("p", "r")
+    assert (entity["n"].value, entity["Other"]) == (3, 1)
 
 
 @pytest.mark.parametrize("kind", [Frozen, Mutable])

@@ -1,9 +1,11 @@
 """The row that an entity was read from, beside the entity's fields: what makes a delete or a replacement conditional.
 
-It travels with `dataclasses.replace` and `copy.copy`, as a changed entity is still the one that was read. A class whose
-instances have no room for it is rejected when it is declared: their deletes would be unconditional without a word.
+It travels with `dataclasses.replace`, `copy.copy` and `copy.deepcopy`, as a changed entity is still the one that was
+read. A class whose instances have no room for it is rejected when it is declared: their deletes would be unconditional
+without a word.
 """
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
@@ -42,7 +44,16 @@ class _Fields:
 
 
 class ReadDict(dict[str, object]):
-    """An entity of a TypedDict that was read."""
+    """An entity of a TypedDict that was read. `read | {"age": 36}` and `read.copy()` are still that entity."""
+
+    def __or__(self, other: Any) -> Any:
+        """Return the entity with other values."""
+        changed: Any = super().__or__(other)
+        return attach_row(changed, stored_of(self), vars(self).get(_EXTRA)) if type(changed) is dict else changed
+
+    def copy(self) -> "ReadDict":
+        """Return a copy."""
+        return cast(ReadDict, self | {})
 
 
 def make_room(cls: type) -> None:
@@ -59,6 +70,7 @@ def make_room(cls: type) -> None:
         if not cls.__struct_config__.dict:
             raise SchemaError(f"{cls.__name__}: without dict=True there is no room for the version that was read")
         cast(Any, cls).__copy__ = _copied_struct
+        cast(Any, cls).__deepcopy__ = _deeply_copied_struct
 
 
 def attach_row(entity: object, stored: Stored | None, extra: Mapping[str, object] | None = None) -> object:
@@ -104,7 +116,12 @@ def _wrap_init(cls: type) -> None:
     cast(Any, cls).__init__ = init
 
 
-def _copied_struct(self: msgspec.Struct) -> msgspec.Struct:
-    made = msgspec.structs.replace(self)
+def _copied_struct(self: msgspec.Struct, **fields: object) -> msgspec.Struct:
+    made = msgspec.structs.replace(self, **fields)
     vars(made).update(vars(self))
     return made
+
+
+def _deeply_copied_struct(self: msgspec.Struct, memo: dict[int, Any]) -> msgspec.Struct:
+    fields = {name: copy.deepcopy(getattr(self, name), memo) for name in self.__struct_fields__}
+    return _copied_struct(self, **fields)
