@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty, TableServiceClient
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobClient, BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 from playwright.sync_api import Browser, Locator, Page, expect
 
@@ -108,3 +109,44 @@ def test_messages_in_flight_are_made_visible_and_poison_goes_back(browser: Brows
         moved = list(main.receive_messages(max_messages=5))
         assert [each.dequeue_count for each in moved] == [1, 1]
         assert poison.get_queue_properties().approximate_message_count == 1
+
+
+def test_an_int64_beyond_a_double_is_filtered_and_what_is_found_is_deleted(
+    browser: Browser, explored: Explored
+) -> None:
+    numbers = [-(2**53) - 1, -(2**53), 2**53, 2**53 + 1]
+    with (
+        TableServiceClient.from_connection_string(explored.storage.connection_string) as service,
+        window(browser) as page,
+    ):
+        table = service.create_table("Numbers")
+        for row, number in enumerate(numbers):
+            table.create_entity({"PartitionKey": "p", "RowKey": f"{row}", "Big": EntityProperty(number, EdmType.INT64)})
+        go(page, explored, "tables/Numbers")
+        page.get_by_text("Filter builder").click()
+        page.get_by_label("Property 1", exact=True).fill("Big")
+        page.get_by_label("Type 1", exact=True).select_option("Int64")
+        page.get_by_label("Value 1", exact=True).fill(str(numbers[0]))
+        page.get_by_role("button", name="Use as filter").click()
+        expect(page.locator(".grid td.number")).to_have_text([str(numbers[0])])
+        expect(page.get_by_text("1 row: that is all")).to_be_visible()
+        page.get_by_text("Delete", exact=True).click()
+        form = page.locator("form").filter(has=page.get_by_role("button", name="Delete all found rows"))
+        form.get_by_role("textbox").fill("Numbers")
+        form.get_by_role("button").click()
+        expect(page.locator("#state")).to_have_text("done")
+        assert [each["Big"].value for each in table.list_entities()] == numbers[1:]
+
+
+def test_a_url_with_a_sas_opens_where_nobody_is_signed_in(browser: Browser, explored: Explored) -> None:
+    with window(browser) as page:
+        go(page, explored, "blobs/photos/blob?name=2026/a.txt")
+        page.get_by_text("Share by URL (SAS)").click()
+        page.get_by_role("button", name="Make the URL").click()
+        url = page.get_by_label("The URL").input_value()
+        go(page, explored, "blobs/photos/blob?name=2026/a.txt")
+        expect(page.get_by_label("The URL")).to_have_count(0)
+    with BlobClient.from_blob_url(url) as blob:
+        assert blob.download_blob().readall() == b"text"
+        with pytest.raises(HttpResponseError):
+            blob.upload_blob(b"other", overwrite=True)
