@@ -22,7 +22,7 @@ from lazulite.table.indexes.definition import Scope
 from tests.postgres.server import empty_database
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import ACCOUNT, Client, header
-from tests.table.indexes.builders import builder_of
+from tests.table.indexes.builders import builder_of, rows_of
 from tests.table.indexes.test_queries import Twins, body_of, path_of
 
 TABLES = EXPIRING, PLAIN = "indexed", "plain"
@@ -60,7 +60,7 @@ class ExpiringTwins(Twins):
     async def rows(self, table: str) -> Mapping[tuple[str, str], bytes]:
         found = await Catalog(self.engine).read(ACCOUNT, table)
         assert found is not None
-        return await self.rows_of(found.space)
+        return await rows_of(self.engine, found.space)
 
     async def advance(self, tens: int) -> None:
         """Let time pass."""

@@ -7,25 +7,22 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.contract import Engine
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.service.routing import QueryLimits
-from lazulite.table.catalog import Catalog
 from lazulite.table.indexes import reader
 from lazulite.table.indexes.definition import TABLE_INDEXES_MAX, Scope
-from lazulite.table.indexes.encoding import entity_of
-from lazulite.table.indexes.entries import values_reader
 from tests.postgres.server import empty_database
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import ACCOUNT, Client, header, values
 
-from .builders import builder_of
+from .builders import builder_of, check_entries
 
 Entity = dict[str, Any]
 Change: TypeAlias = "Callable[[Twins], Awaitable[None]]"
@@ -142,26 +139,7 @@ class Twins:
         return found, scanned
 
     async def check(self) -> None:
-        """Compare the entries of each index with the rows, in both directions."""
-        table = await Catalog(self.engine).read(ACCOUNT, INDEXED)
-        assert table is not None
-        rows = await self.rows_of(table.space)
-        for index in table.indexes.declared:
-            read = values_reader(index.on)
-            in_table = index.scope is Scope.TABLE
-            found = {}
-            for key in await self.rows_of(index.space):
-                entity = entity_of(key, len(index.on), in_table=in_table)
-                assert entity not in found
-                found[entity] = key[0] if in_table else key[1].removesuffix(entity[1])
-            assert found == {key: text for key, value in rows.items() if (text := read(value)) is not None}
-
-    async def rows_of(self, space: int) -> Mapping[Key, bytes]:
-        return {
-            part.key(index): value
-            async for part in self.engine.scan(space, [KeyRange(("", ""), None)])
-            for index, value in enumerate(part.values)
-        }
+        await check_entries(self.engine, INDEXED)
 
 
 def declaring(on: Sequence[str], scope: Scope) -> Change:
@@ -181,8 +159,7 @@ batches = st.builds(
 writes = st.lists(st.one_of(single_writes, single_writes, batches), max_size=14)
 
 
-@settings(max_examples=150, deadline=None)
-@given(
+given_queries = given(
     writes,
     st.lists(declarations, min_size=1, max_size=3),
     writes,
@@ -190,18 +167,55 @@ writes = st.lists(st.one_of(single_writes, single_writes, batches), max_size=14)
     st.lists(st.one_of(declarations, drops), max_size=4),
     st.sampled_from([1, 2, 256]),
 )
+Queries: TypeAlias = list[tuple[str, int]]
+
+
+@settings(max_examples=150, deadline=None)
+@given_queries
 def test_a_query_gives_the_same_rows_with_indexes_and_without(
     before: list[Change],
     declared: list[Change],
     after: list[Change],
-    queries: list[tuple[str, int]],
+    queries: Queries,
     between: list[Change],
     chunk: int,
 ) -> None:
-    """Few entries in a step let a page have many of them."""
+    compare_queries(lambda: None, before, declared, after, queries, between, chunk)
+
+
+@pytest.mark.parametrize("store", ["postgres"])
+@settings(max_examples=6, deadline=None, phases=[Phase.generate])
+@given_queries
+def test_a_query_of_a_database_gives_the_same_rows(
+    store: str,
+    before: list[Change],
+    declared: list[Change],
+    after: list[Change],
+    queries: Queries,
+    between: list[Change],
+    chunk: int,
+) -> None:
+    assert store == "postgres"
+    compare_queries(open_database, before, declared, after, queries, between, chunk)
+
+
+def open_database() -> Engine:
+    return PostgresEngine(PostgresSettings(dsn=empty_database()), system_clock)
+
+
+def compare_queries(
+    open_engine: Callable[[], Engine | None],
+    before: Sequence[Change],
+    declared: Sequence[Change],
+    after: Sequence[Change],
+    queries: Queries,
+    between: Sequence[Change],
+    chunk: int,
+) -> None:
+    """Compare the queries of two tables. Few entries in a step let a page have many of them."""
 
     async def compare() -> None:
-        twins = Twins()
+        twins = Twins(open_engine())
         await twins.start()
         for change in [*before, *declared, *after]:
             await change(twins)

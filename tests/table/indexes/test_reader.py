@@ -10,11 +10,11 @@ from lazulite.protocol.clock import system_clock
 from lazulite.table.catalog import Catalog
 from lazulite.table.indexes import reader
 from lazulite.table.indexes.definition import DeclarationError, Scope
-from lazulite.table.operations.write_decisions import INSERT, EntityWrite, apply_one
+from lazulite.table.operations.write_decisions import DELETE, INSERT, INSERT_OR_REPLACE, EntityWrite, Write, apply_one
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import ACCOUNT, Client, header, values
 
-from .builders import builder_of
+from .builders import builder_of, check_entries
 
 TABLE, ROWS = "orders", 600
 
@@ -150,6 +150,22 @@ async def test_a_write_with_an_older_version_of_the_indexes_is_refused(orders: O
     with pytest.raises(EngineUnavailableError, match="try again"):
         await orders.engine.commit(before.space, "a", apply_one(late))
     assert (await orders.client("POST", TABLE, body={"PartitionKey": "a", "RowKey": "late", "City": "x"})).status == 201
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("kind", [INSERT_OR_REPLACE, DELETE])
+async def test_an_entry_that_an_unaware_process_left_behind_is_removed(
+    orders: Orders, scope: Scope, kind: Write
+) -> None:
+    await orders.builder.create(ACCOUNT, TABLE, "by_city", ["City"], scope)
+    await orders.insert("a", range(3))
+    table = await Catalog(orders.engine).read(ACCOUNT, TABLE)
+    assert table is not None
+    unaware = EntityWrite(kind, "a", "00001", None, '"PartitionKey":"a","RowKey":"00001"', ',"City":"other"')
+    await orders.engine.commit(table.space, "a", apply_one(unaware))
+    async for _ in orders.builder.build(ACCOUNT, TABLE, "by_city"):
+        pass
+    await check_entries(orders.engine, TABLE)
 
 
 async def test_a_build_that_was_interrupted_goes_on(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
 """Declaring, building and dropping indexes, while requests go on.
 
-An index is declared, and each process keeps its entries. Once no process can write without them, the entries of all
-rows are added, each with a commit that reads the row: so an entry is added to the row as it is then. Then queries use
-it. A query stops using an index before its entries are given up. An index that is built again serves queries until its
-successor does.
+An index is declared, and each process keeps its entries. Once no process can write without them, entries that a process
+without the index has left behind are removed. The entries of all rows are added, each with a commit that reads the row:
+so an entry is added to the row as it is then. Then queries use it. A query stops using an index before its entries are
+given up. An index that is built again serves queries until its successor does.
 
 Invariants: queries use an index only while it has the entry of each row. A build that was interrupted goes on where it
 was, in whatever process. Entries are added in bounded steps, and requests have the event loop between two of them.
@@ -13,9 +13,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
-from lazulite.engine.commit import Commit, Decision, Values
+from lazulite.engine.commit import Commit, CompanionWrite, Decision, Values
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.engine.store_format import raise_format
 from lazulite.records.spaces import TABLES
@@ -30,12 +32,17 @@ from lazulite.table.indexes.definition import (
     State,
     require_declared,
 )
-from lazulite.table.indexes.entries import IndexMaintenance
+from lazulite.table.indexes.encoding import entity_of
+from lazulite.table.indexes.entries import IndexMaintenance, index_format
 from lazulite.table.model.property_reader import literal_reader
+
+T = TypeVar("T")
 
 _ROWS_OF_A_COMMIT = 100
 _COMMITS_AT_ONCE = 32
 _ENTITIES_SAMPLED = 1000
+_NEWEST = 1 << 62
+"""The version of indexes of a commit that no fence rejects."""
 _NOTED_ROWS = 10_000
 """Rows that may be gone through again after an interruption."""
 
@@ -182,6 +189,8 @@ class IndexBuilder:
         await self._set_state(account, table, index, State.BUILDING)
         progress = await read_build(self._engine, account, row_of(table), index.space)
         yield progress
+        if progress.after is None:
+            await self._remove_stale(account, table, index)
         async with aclosing(self._filled(account, table, index, progress)) as steps:
             async for step in steps:
                 await note_build(self._engine, account, row_of(table), index.space, step)
@@ -200,7 +209,7 @@ class IndexBuilder:
         async with aclosing(self._engine.scan(space, [KeyRange(start, None)], keys_only=True)) as slices:
             async for part in slices:
                 keys = list(zip(*part.columns(), strict=True))
-                await self._add_all(maintenance, space, keys, limit)
+                await self._commit_all(partial(_adding, maintenance), space, keys, limit)
                 if keys:
                     rows, after = rows + len(keys), keys[-1]
                 if rows - noted >= _NOTED_ROWS:
@@ -209,33 +218,72 @@ class IndexBuilder:
                     yield BuildProgress(rows, after)
         yield BuildProgress(rows, after)
 
-    async def _add_all(
-        self, maintenance: IndexMaintenance, space: int, keys: Sequence[Key], limit: asyncio.Semaphore
+    async def _remove_stale(self, account: str, table: str, index: Index) -> None:
+        """Remove entries of rows that were changed since, by a process that did not know of the index yet."""
+        space = (await self._table(account, table)).space
+        limit = asyncio.Semaphore(_COMMITS_AT_ONCE)
+        in_table = index.scope is Scope.TABLE
+        async with aclosing(self._engine.scan(index.space, [KeyRange(("", ""), None)], keys_only=True)) as slices:
+            async for part in slices:
+                entries = list(zip(*part.columns(), strict=True))
+                entities = [entity_of(entry, len(index.on), in_table=in_table) for entry in entries]
+                named = [(key[0], (key[1], entry)) for key, entry in zip(entities, entries, strict=True)]
+                await self._commit_all(partial(_removing, index), space, named, limit)
+
+    async def _commit_all(
+        self,
+        make: Callable[[str, Sequence[T]], Commit[None]],
+        space: int,
+        items: Sequence[tuple[str, T]],
+        limit: asyncio.Semaphore,
     ) -> None:
-        """Add the entries of rows, in commits of one partition each, some at a time."""
+        """Make commits of one partition each, some at a time.
+
+        Args:
+            make: returns a commit, given its partition and what it is about.
+            space: of the commits.
+            items: what they are about, each with its partition.
+            limit: bounds the commits at a time.
+        """
         try:
             async with asyncio.TaskGroup() as commits:
-                for partition, of_partition in groupby(keys, lambda key: key[0]):
-                    names = [row for _, row in of_partition]
-                    for at in range(0, len(names), _ROWS_OF_A_COMMIT):
+                for partition, of_partition in groupby(items, lambda item: item[0]):
+                    about = [each for _, each in of_partition]
+                    for at in range(0, len(about), _ROWS_OF_A_COMMIT):
                         await limit.acquire()
-                        adding = self._add(maintenance, space, partition, names[at : at + _ROWS_OF_A_COMMIT])
-                        commits.create_task(adding).add_done_callback(lambda _: limit.release())
+                        commit = self._engine.commit(
+                            space, partition, make(partition, about[at : at + _ROWS_OF_A_COMMIT])
+                        )
+                        commits.create_task(commit).add_done_callback(lambda _: limit.release())
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None  # As one commit would.
 
-    async def _add(self, maintenance: IndexMaintenance, space: int, partition: str, rows: Sequence[str]) -> None:
-        """Add the entries of rows as they are when it is committed."""
-        absent = dict.fromkeys(rows)
 
-        def decide(values: Values, _: int) -> Decision[None]:
-            present = dict(zip(rows, values, strict=True))
-            # A write may have added an entry already, so what it was is to be read.
-            return Decision(
-                {}, None, [each._replace(before=True) for each in maintenance.changes(partition, absent, present)]
-            )
+def _adding(maintenance: IndexMaintenance, partition: str, rows: Sequence[str]) -> Commit[None]:
+    """Return a commit that adds the entries of rows as they are then."""
+    absent = dict.fromkeys(rows)
 
-        await self._engine.commit(space, partition, Commit(rows, decide, fence=1 << 62))
+    def decide(values: Values, _: int) -> Decision[None]:
+        present = dict(zip(rows, values, strict=True))
+        # A write may have added an entry already, so what it was is to be read.
+        return Decision(
+            {}, None, [each._replace(before=True) for each in maintenance.changes(partition, absent, present)]
+        )
+
+    return Commit(rows, decide, fence=_NEWEST)
+
+
+def _removing(index: Index, partition: str, named: Sequence[tuple[str, Key]]) -> Commit[None]:
+    """Return a commit that removes the entries which rows do not have then, given the rows and the entries."""
+    rows = list(dict.fromkeys(row for row, _ in named))
+    entry_of = index_format(index).entry
+
+    def decide(values: Values, _: int) -> Decision[None]:
+        present = {row: value for row, value in zip(rows, values, strict=True) if value is not None}
+        kept = {entry_of((partition, row), value) for row, value in present.items()}
+        return Decision({}, None, [CompanionWrite(index.space, entry, None) for _, entry in named if entry not in kept])
+
+    return Commit(rows, decide, fence=_NEWEST)
 
 
 def _found(table: Table, name: str) -> Index:
