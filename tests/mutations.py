@@ -38,6 +38,8 @@ MODULES = (
     *("server/http/inbound.py", "service/kernel.py", "service/plans.py"),
     "records/catalog.py",
     *("table/query/filter/parser.py", "table/operations/write_decisions.py"),
+    *("table/indexes/build.py", "table/indexes/encoding.py", "table/indexes/entries.py"),
+    *("table/indexes/planner.py", "table/indexes/reader.py", "table/expiry/definition.py", "table/expiry/sweep.py"),
 )
 """Where requests are judged."""
 
