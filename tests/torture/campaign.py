@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pytest
 
@@ -44,6 +44,26 @@ class Report:
 
     counts: Mapping[str, int | str]
     problems: tuple[str, ...] = ()
+
+
+class Servers(Protocol):
+    """What serves the clients of a campaign in rounds, and breaks meanwhile."""
+
+    async def again(self) -> None:
+        """Start for a round."""
+        ...
+
+    async def disturb(self) -> None:
+        """Break something while clients work; return when their round is to end."""
+        ...
+
+    async def end(self) -> None:
+        """End the servers so that nothing can take effect any more."""
+        ...
+
+    async def close(self) -> None:
+        """End whatever runs."""
+        ...
 
 
 class Campaign(NamedTuple):

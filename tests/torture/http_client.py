@@ -32,6 +32,10 @@ class HangError(LostConnectionError):
     """No answer came in `ANSWER_SECONDS_MAX`."""
 
 
+class UnexpectedAnswerError(Exception):
+    """A response that the operation never has."""
+
+
 class Answer(NamedTuple):
     """A response."""
 
@@ -120,7 +124,11 @@ class Connection:
         except ConnectionError as error:
             raise LostConnectionError(str(error)) from error
         finally:
-            self.writer.transport.abort()
+            self.abort()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self.writer.transport.abort()
 
     async def close(self) -> None:
         """Let go of the connection."""

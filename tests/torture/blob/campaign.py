@@ -14,15 +14,15 @@ from random import Random
 from typing import Protocol
 
 from tests.server_process import Account
-from tests.torture.campaign import Budget, Campaign, Report
-from tests.torture.http_client import LostConnectionError
+from tests.torture.campaign import Budget, Campaign, Report, Servers
+from tests.torture.http_client import LostConnectionError, UnexpectedAnswerError
 from tests.torture.kills import kill_worker
 from tests.torture.queue.history import SECOND
 from tests.torture.queue.servers import OneServer
 
 from .client import PAUSE_SECONDS, Client, created
 from .recorder import BLOBS, Recorders
-from .wire import UnexpectedAnswerError, Wire
+from .wire import Wire
 
 CLIENTS = 10
 LOAD_SECONDS = (0.3, 3.0)
@@ -37,27 +37,11 @@ FLAGS = ("--services", "table,queue,blob")
 _wire = cache(Wire)
 
 
-class LeaseServers(Protocol):
-    """What serves the blobs, and breaks meanwhile."""
+class LeaseServers(Servers, Protocol):
+    """What serves the blobs of a campaign."""
 
     def accounts(self) -> Sequence[Account]:
         """Return how the processes that run are reached."""
-        ...
-
-    async def again(self) -> None:
-        """Start for a round."""
-        ...
-
-    async def disturb(self) -> None:
-        """Break something while clients work; return when their round is to end."""
-        ...
-
-    async def end(self) -> None:
-        """End the servers so that nothing can take effect any more."""
-        ...
-
-    async def close(self) -> None:
-        """End whatever runs."""
         ...
 
 

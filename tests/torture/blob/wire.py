@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 from tests.conformance.sas import account_sas
 from tests.conformance.signing import Endpoint, Unsigned, full_shared_key
 from tests.server_process import Account
-from tests.torture.http_client import Answer
+from tests.torture.http_client import Answer, UnexpectedAnswerError
 
 from .model import ABSENT, ANY, Action, Blob, Kind, Lease, LeaseChange, Phase, Verb, Write
 
@@ -27,10 +27,6 @@ _LENGTHS = (20, 1000, 20_000)
 DONE = {200, 201, 202, 204}
 """The statuses of success."""
 REJECTED = {400, 404, 409, 412}
-
-
-class UnexpectedAnswerError(Exception):
-    """A response that the operation never has."""
 
 
 class Wire:

@@ -18,7 +18,6 @@ from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.linearizability.campaign import Run, linearizability
 from tests.torture.linearizability.on_postgres import PROCESSES as TABLE_PROCESSES
 from tests.torture.linearizability.on_postgres import Starts
-from tests.torture.linearizability.wire import Wire
 from tests.torture.queue.campaign import QueueRun
 from tests.torture.queue.on_postgres import QueuesOnDatabase
 
@@ -73,7 +72,7 @@ class TablesRun(Run):
         self._faults = faults
         self._failing = False
 
-    async def beside(self, wire: Wire) -> None:
+    async def beside(self, host: str) -> None:
         """Let the cluster fail until the round ends; one process of several does so."""
         if self._failing:
             return

@@ -12,6 +12,7 @@ from lazulite.engine.postgres.drops import DroppedSpaceCache
 from lazulite.engine.postgres.errors import CHECK_FAILED
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.sql_scripts import PartitionAddress
+from tests.torture.mutations import replace_attributes
 
 _run, _fetch, _fetch_each = Pool.run, Pool.fetch, Pool.fetch_each
 
@@ -29,7 +30,7 @@ def answer_before_commit() -> None:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    _replace(Pool, run=early)
+    replace_attributes(Pool, run=early)
 
 
 def failed_write_succeeds() -> None:
@@ -39,7 +40,7 @@ def failed_write_succeeds() -> None:
         with suppress(EngineUnavailableError):
             await _run(pool, script, partition)
 
-    _replace(Pool, run=succeed)
+    replace_attributes(Pool, run=succeed)
 
 
 def failed_read_is_empty() -> None:
@@ -68,7 +69,7 @@ def failed_read_is_empty() -> None:
         except EngineUnavailableError:
             return []
 
-    _replace(Pool, fetch=empty, fetch_each=each_empty)
+    replace_attributes(Pool, fetch=empty, fetch_each=each_empty)
 
 
 def statements_apart() -> None:
@@ -78,7 +79,7 @@ def statements_apart() -> None:
         for statement in script.split(";\n"):
             await _run(pool, statement, partition)
 
-    _replace(Pool, run=apart)
+    replace_attributes(Pool, run=apart)
 
 
 def version_unchecked() -> None:
@@ -98,12 +99,7 @@ def drop_forgotten() -> None:
         drops.closed.add(space)
         drops._mine.add(space)
 
-    _replace(DroppedSpaceCache, drop=forget)
-
-
-def _replace(owner: type, **functions: object) -> None:
-    for name, function in functions.items():
-        setattr(owner, name, function)
+    replace_attributes(DroppedSpaceCache, drop=forget)
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {

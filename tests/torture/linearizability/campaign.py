@@ -17,11 +17,11 @@ import uvloop
 
 from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.http_client import Connection, LostConnectionError, UnexpectedAnswerError, create_table
 
-from .client import KINDS, Client
-from .connection import Connection, UnavailableError
+from .client import KINDS, Client, UnavailableError, exchange
 from .partitions import Partitions
-from .wire import UnexpectedAnswerError, Wire
+from .wire import TABLE
 
 CLIENTS = 64
 ROUND_OPERATIONS = 5000
@@ -69,11 +69,11 @@ class Run:
         before = self.operations
         try:
             async with asyncio.timeout(ROUND_SECONDS_MAX):
-                await self._load([Wire(server.account) for server in servers])
+                await self._load([server.account.host for server in servers])
         except TimeoutError:
             self._problems.append(f"requests were not answered in {ROUND_SECONDS_MAX} s")
             _signal(servers, signal.SIGKILL)
-        except (ConnectionError, UnavailableError, UnexpectedAnswerError) as error:
+        except (LostConnectionError, UnavailableError, UnexpectedAnswerError) as error:
             self._problems.append(f"after the start: {error!r}")
             _signal(servers, signal.SIGKILL)
         codes = {await asyncio.to_thread(server.join) for server in servers}
@@ -83,27 +83,26 @@ class Run:
         if not self._problems and codes != {0 if end == signal.SIGTERM else -end}:
             self._problems.append(f"the server ended with {codes} on {end.name}")
 
-    async def _load(self, wires: Sequence[Wire]) -> None:
-        loop = asyncio.get_running_loop()
-        turns = list(itertools.islice(itertools.cycle(wires), self.clients))
-        connections = [(await loop.create_connection(Connection, wire.host, wire.port))[1] for wire in turns]
+    async def _load(self, hosts: Sequence[str]) -> None:
+        turns = list(itertools.islice(itertools.cycle(hosts), self.clients))
+        connections = [await Connection.open(host) for host in turns]
         clients = [
-            Client(wire, connection, self._random, self._now, self._counts)
-            for wire, connection in zip(turns, connections, strict=True)
+            Client(host, connection, self._random, self._now, self._counts)
+            for host, connection in zip(turns, connections, strict=True)
         ]
         for client in clients:
             client.pause_seconds = self.pause_seconds
         try:
-            await connections[0].exchange(wires[0].create_table())
+            await exchange(connections[0], create_table(TABLE))
             for recorder in self.partitions:
                 await clients[0].query(recorder)
             if self._left:
-                await asyncio.gather(*map(self._work, clients), *(self.beside(wire) for wire in wires))
+                await asyncio.gather(*map(self._work, clients), *map(self.beside, hosts))
             else:
                 self._end()
         finally:
             for connection in connections:
-                connection.close()
+                connection.abort()
 
     async def _work(self, client: Client) -> None:
         """Do one operation after the other until the server is gone; the last operation wanted ends the server."""
@@ -113,7 +112,7 @@ class Run:
             recorder.running += 1
             try:
                 await client.operate(recorder)
-            except ConnectionError:
+            except LostConnectionError:
                 if not await self.reconnected(client):
                     problem = "the server closed a connection"
             except UnexpectedAnswerError as error:
@@ -132,7 +131,7 @@ class Run:
             self._ending = True
             self._end()
 
-    async def beside(self, wire: Wire) -> None:
+    async def beside(self, host: str) -> None:
         """Do what a campaign does beside the operations: here, nothing."""
 
     def enough(self) -> bool:

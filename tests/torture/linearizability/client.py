@@ -5,17 +5,11 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
-from .connection import Connection, UnavailableError
+from tests.torture.http_client import Answer, Connection, LostConnectionError
+
 from .model import ANY, ROWS, Change, Get, Query, Verb, Write
 from .recorder import Recorder
-from .wire import (
-    Wire,
-    entities,
-    read_change,
-    read_entity,
-    read_partition,
-    read_transaction,
-)
+from .wire import entities, get_row, query_partition, read_changes, read_entity, read_partition, write_changes
 
 KINDS = {"gets": 25, "queries": 15, "changes": 45, "transactions": 15}
 """The operations, and how often each is chosen."""
@@ -29,13 +23,30 @@ _SHAPES: Sequence[tuple[Verb, str]] = (
 """Verb and If-Match of a change, as often as they are chosen."""
 
 
+class UnavailableError(Exception):
+    """The answer is a 5xx: what was asked for may be done or not."""
+
+
+async def exchange(connection: Connection, request: bytes) -> Answer:
+    """Send a request and return the answer.
+
+    Raises:
+        LostConnectionError: the connection ended before the answer did.
+        UnavailableError: the answer is a 5xx.
+    """
+    answer = await connection.ask(request)
+    if answer.status >= 500:
+        raise UnavailableError(answer)
+    return answer
+
+
 class Client:
     """Sends one operation at a time. Two clients share `now`, which returns another moment each time."""
 
     def __init__(
-        self, wire: Wire, connection: Connection, dice: random.Random, now: Callable[[], int], counts: Counter[str]
+        self, host: str, connection: Connection, dice: random.Random, now: Callable[[], int], counts: Counter[str]
     ) -> None:
-        self.wire = wire
+        self.host = host
         self._connection = connection
         self._random = dice
         self.counts = counts
@@ -45,14 +56,14 @@ class Client:
 
     def continue_on(self, connection: Connection) -> None:
         """Use another connection."""
-        self._connection.close()
+        self._connection.abort()
         self._connection = connection
 
     async def operate(self, recorder: Recorder) -> None:
         """Do any operation.
 
         Raises:
-            ConnectionError: the connection was lost.
+            LostConnectionError: the connection was lost.
             UnexpectedAnswerError: the answer is none of the operation's.
         """
         kinds: dict[str, Callable[[Recorder], Awaitable[None]]] = {
@@ -72,29 +83,25 @@ class Client:
 
     async def get(self, recorder: Recorder) -> None:
         row, invoked = self._random.randrange(ROWS), self._now()
-        seen = read_entity(await self._connection.exchange(self.wire.get(recorder.name, row)))
+        seen = read_entity(await self._exchange(get_row(recorder.name, row)))
         recorder.history.append(Get(invoked, self._now(), row, None if seen is None else seen.entity))
         recorder.see(row, seen)
 
     async def query(self, recorder: Recorder) -> None:
         invoked = self._now()
-        rows = read_partition(await self._connection.exchange(self.wire.query(recorder.name)))
+        rows = read_partition(await self._exchange(query_partition(recorder.name)))
         recorder.history.append(Query(invoked, self._now(), entities(rows)))
         for row, seen in enumerate(rows):
             recorder.see(row, seen)
 
     async def change(self, recorder: Recorder) -> None:
         invoked = self._now()
-        change, etag = self._choose(recorder, self._random.randrange(ROWS))
-        request = self.wire.change(recorder.name, change, invoked, etag)
-        await self._write(recorder, invoked, [change], request)
+        await self._write(recorder, invoked, [self._choose(recorder, self._random.randrange(ROWS))])
 
     async def transaction(self, recorder: Recorder) -> None:
         invoked = self._now()
         rows = self._random.sample(range(ROWS), self._random.randint(2, ROWS))
-        chosen = [self._choose(recorder, row) for row in rows]
-        request = self.wire.transaction(recorder.name, chosen, invoked)
-        await self._write(recorder, invoked, [change for change, _ in chosen], request)
+        await self._write(recorder, invoked, [self._choose(recorder, row) for row in rows])
 
     def _choose(self, recorder: Recorder, row: int) -> tuple[Change, str | None]:
         """Return any change to a row, and the If-Match to send."""
@@ -107,16 +114,19 @@ class Client:
             return Change(verb, row, ANY, only_b), "*"
         return Change(verb, row, known.writer, only_b), known.etag
 
-    async def _write(self, recorder: Recorder, invoked: int, changes: Sequence[Change], request: bytes) -> None:
+    async def _exchange(self, request: bytes) -> Answer:
+        return await exchange(self._connection, request)
+
+    async def _write(self, recorder: Recorder, invoked: int, chosen: Sequence[tuple[Change, str | None]]) -> None:
+        changes = [change for change, _ in chosen]
         try:
-            answer = await self._connection.exchange(request)
-        except (ConnectionError, UnavailableError):  # Of a 503, too: what failed may be on the disk.
+            answer = await self._exchange(write_changes(recorder.name, chosen, invoked))
+        except (LostConnectionError, UnavailableError):  # Of a 503, too: what failed may be on the disk.
             recorder.history.append(Write(invoked, None, tuple(changes)))
             recorder.unanswered += 1
             self.counts["unanswered writes"] += 1
             raise
-        alone = len(changes) == 1
-        rejected, etags = read_change(answer) if alone else read_transaction(answer, len(changes))
+        rejected, etags = read_changes(answer, len(changes))
         recorder.history.append(Write(invoked, self._now(), tuple(changes), rejected))
         if rejected is not None:
             self.counts["rejected writes"] += 1

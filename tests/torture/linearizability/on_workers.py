@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.http_client import Connection, LostConnectionError, create_table, delete_table
 from tests.torture.kills import kill_worker
 
 from .campaign import PROGRAMS as PROGRAMS_WITHOUT_WORKERS
 from .campaign import Run, in_turn, linearizability
-from .client import Client
-from .connection import Connection, UnavailableError
-from .wire import Wire
+from .client import Client, UnavailableError, exchange
+from .wire import query_table
 
 WORKERS = 2
 KILLS = 2
@@ -68,38 +68,35 @@ class WorkersRun(Run):
         self._losses += 1
         if self._losses > self._counts["kills of workers"] * self.clients:
             return False
-        client.continue_on(await self._connect(client.wire))
+        client.continue_on(await Connection.open(client.host))
         return True
 
-    async def beside(self, wire: Wire) -> None:
+    async def beside(self, host: str) -> None:
         """Create and delete tables until the round ends; each connection must see each change at once."""
         connections: list[Connection] = []
         while not self._ending:
             try:
                 while len(connections) < TABLE_CONNECTIONS:
-                    connections.append(await self._connect(wire))
-                await self._table_comes_and_goes(wire, connections)
+                    connections.append(await Connection.open(host))
+                await self._table_comes_and_goes(connections)
                 self._tables_left -= 1
-            except (ConnectionError, UnavailableError):  # A worker was killed: the next table is another one.
+            except (LostConnectionError, UnavailableError):  # A worker was killed: the next table is another one.
                 for connection in connections:
-                    connection.close()
+                    connection.abort()
                 connections = []
         for connection in connections:
-            connection.close()
+            connection.abort()
 
-    async def _table_comes_and_goes(self, wire: Wire, connections: Sequence[Connection]) -> None:
+    async def _table_comes_and_goes(self, connections: Sequence[Connection]) -> None:
         self._tables += 1
         table = f"Table{self._tables}"
-        for change, expected, seen in ((wire.create_table, 201, 200), (wire.delete_table, 204, 404)):
+        for change, expected, seen in ((create_table, 201, 200), (delete_table, 204, 404)):
             first, *others = self._random.sample(connections, len(connections))
-            changed = await first.exchange(change(table))
-            queried = await asyncio.gather(*(each.exchange(wire.query_table(table)) for each in others))
+            changed = await exchange(first, change(table))
+            queried = await asyncio.gather(*(exchange(each, query_table(table)) for each in others))
             statuses = [answer.status for answer in (changed, *queried)]
             if statuses != [expected, *[seen] * len(others)]:
                 self._problems.append(f"a change of table {table} was not seen by all workers: {statuses}")
-
-    async def _connect(self, wire: Wire) -> Connection:
-        return (await asyncio.get_running_loop().create_connection(Connection, wire.host, wire.port))[1]
 
     def extra(self) -> dict[str, int]:
         """Return the counts of this campaign."""

@@ -7,18 +7,19 @@ from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.server.server import Server
 from lazulite.service.definition import ServiceDependencies
 from tests.torture import stepping_clock
+from tests.torture.mutations import replace_attributes
 
 
 def timestamp_by_clock() -> None:
     """Give a commit the time of day as its timestamp, whatever came before."""
     stepping_clock.install()
-    _replace(OpenDatabase, newest_timestamp=property(lambda _: 0, lambda _, __: None))
+    replace_attributes(OpenDatabase, newest_timestamp=property(lambda _: 0, lambda _, __: None))
 
 
 def forget_timestamp() -> None:
     """Begin again with the time of day at each start."""
     stepping_clock.install()
-    _replace(OpenDatabase, stored_timestamp=lambda _: 0)
+    replace_attributes(OpenDatabase, stored_timestamp=lambda _: 0)
 
 
 def wall_deadlines() -> None:
@@ -29,11 +30,6 @@ def wall_deadlines() -> None:
         assert defaults is not None
         assert argument in defaults
         defaults[argument] = time.time
-
-
-def _replace(owner: type, **attributes: object) -> None:
-    for name, attribute in attributes.items():
-        setattr(owner, name, attribute)
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {

@@ -13,6 +13,7 @@ from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.group_commit import Bounds, CommitGroup, GroupCommit
 from lazulite.engine.rocksdb.options import write_options
 from lazulite.table.catalog import Catalog, Table
+from tests.torture.mutations import replace_attributes
 
 WRITTEN_AFTER_SECONDS = 0.02
 """A few commits on any machine, so that the first kills lose some."""
@@ -39,7 +40,7 @@ def answer_from_memory() -> None:
         changes = {key: value for group in groups for key, value in group.changes.items()}
         return {key: value for key, value in changes.items() if any(start <= key < end for start, end in ranges)}
 
-    _replace(
+    replace_attributes(
         GroupCommit,
         _wait=answered,
         _flush_group=flushed_later,
@@ -69,7 +70,7 @@ def write_halves() -> None:
             await commit(engine, space, partition, put_rows(rest))
         return result
 
-    _replace(RocksEngine, commit=halves)
+    replace_attributes(RocksEngine, commit=halves)
 
 
 def forget_drops() -> None:
@@ -92,7 +93,7 @@ def forget_drops() -> None:
         table = await catalog.require(account, name)
         gone[account, name.lower()] = table.space
 
-    _replace(Catalog, get=get_unless_gone, create=create_over, delete=delete)
+    replace_attributes(Catalog, get=get_unless_gone, create=create_over, delete=delete)
 
 
 def write_no_log() -> None:
@@ -104,12 +105,6 @@ def write_no_log() -> None:
         return made
 
     vars(database)["write_options"] = without_log
-
-
-def _replace(owner: type, **functions: object) -> None:
-    """Put functions in the place of a class's own."""
-    for name, function in functions.items():
-        setattr(owner, name, function)
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {

@@ -12,13 +12,13 @@ from pathlib import Path
 from random import Random
 
 from tests.torture.campaign import Budget, Campaign, Report
-from tests.torture.http_client import LostConnectionError
+from tests.torture.http_client import LostConnectionError, UnexpectedAnswerError
 
 from .checker import check
-from .client import Client, Shared, UnexpectedAnswerError
+from .client import Client, Shared
 from .history import History, true_time
 from .order import order_of
-from .servers import OneServer, Servers
+from .servers import OneServer, QueueServers
 
 PRODUCERS, CONSUMERS, DRAINERS = 4, 10, 3
 ROUNDS_MAX = 5
@@ -36,7 +36,7 @@ class QueueRun:
         directory: where the history of a queue goes that breaks a promise.
     """
 
-    def __init__(self, seed: int, servers: Servers, counts: Counter[str], directory: Path) -> None:
+    def __init__(self, seed: int, servers: QueueServers, counts: Counter[str], directory: Path) -> None:
         self._directory = directory
         self.problems: list[str] = []
         self._random = Random(seed)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from tests.torture.http_client import Answer, Connection, LostConnectionError
+from tests.torture.http_client import Answer, Connection, LostConnectionError, UnexpectedAnswerError
 
 from .history import NEVER, Event, History, Kind, Seen, true_time
 from .wire import DONE, Wire, read
@@ -34,10 +34,6 @@ class Held(NamedTuple):
     number: int
     id: str
     receipt: str
-
-
-class UnexpectedAnswerError(Exception):
-    """A response that the operation never has."""
 
 
 class Shared:

@@ -11,6 +11,7 @@ from lazulite.queue.model import message, shard
 from lazulite.queue.model.message import Message, MessagePosition, Receipt
 from lazulite.queue.model.moves import STATE_ROW, MoveMessages, ShardState, read_state
 from lazulite.queue.model.shard import Head, Shard
+from tests.torture.mutations import replace_attributes
 
 _decide = MoveMessages.decide
 
@@ -22,12 +23,12 @@ def visible_early() -> None:
     async def shorter(self: Messages, queue: Queue, count: int, timeout_seconds: int) -> list[Message]:
         return await get(self, queue, count, timeout_seconds // 2)
 
-    _replace(Messages, get=shorter)
+    replace_attributes(Messages, get=shorter)
 
 
 def count_no_dequeue() -> None:
     """A get does not raise the dequeue count."""
-    _replace(Message, claimed=lambda self, visible: self.moved(visible))
+    replace_attributes(Message, claimed=lambda self, visible: self.moved(visible))
 
 
 def move_whatever_is_there() -> None:
@@ -40,7 +41,7 @@ def move_whatever_is_there() -> None:
                 believed[before[0]] = before[1]
         return _decide(self, believed, timestamp)
 
-    _replace(MoveMessages, decide=decide)
+    replace_attributes(MoveMessages, decide=decide)
 
 
 def hand_out_twice() -> None:
@@ -56,7 +57,7 @@ def hand_out_twice() -> None:
         again.update(message.id for message in messages)
         return claimed
 
-    _replace(Messages, _claim_in=twice)
+    replace_attributes(Messages, _claim_in=twice)
 
 
 def any_receipt() -> None:
@@ -71,7 +72,7 @@ def any_receipt() -> None:
     def any_place(self: ClaimedPositions, message: object, receipt: Receipt, now: int) -> MessagePosition | None:
         return latest.get(message) or take(self, message, receipt, now)  # type: ignore[arg-type]  # its id
 
-    _replace(ClaimedPositions, hold=note, take=any_place)
+    replace_attributes(ClaimedPositions, hold=note, take=any_place)
 
 
 def floor_above() -> None:
@@ -84,7 +85,7 @@ def floor_above() -> None:
             self._floor = head.messages[-1].visible + 1
         return head
 
-    _replace(Shard, claimable=above)
+    replace_attributes(Shard, claimable=above)
 
 
 def barrier_forgotten() -> None:
@@ -95,8 +96,8 @@ def barrier_forgotten() -> None:
         self.lowest = max(self.lowest, state.barrier)
         return _decide(self, current, timestamp)
 
-    _replace(MoveMessages, decide=decide)
-    _replace(Shard, present=lambda self: self._present())
+    replace_attributes(MoveMessages, decide=decide)
+    replace_attributes(Shard, present=lambda self: self._present())
 
 
 def count_no_deletion() -> None:
@@ -109,7 +110,7 @@ def count_no_deletion() -> None:
         state = after._replace(messages=max(after.messages, read_state(current[0]).messages))
         return Decision({**changes, STATE_ROW: state.value}, after)
 
-    _replace(MoveMessages, decide=decide)
+    replace_attributes(MoveMessages, decide=decide)
 
 
 def clear_nothing() -> None:
@@ -118,7 +119,7 @@ def clear_nothing() -> None:
     async def clear(self: Catalog, account: str, name: str) -> None:
         await self.require(account, name)
 
-    _replace(Catalog, clear=clear)
+    replace_attributes(Catalog, clear=clear)
 
 
 def expire_late() -> None:
@@ -128,7 +129,7 @@ def expire_late() -> None:
     async def longer(self: Messages, queue: Queue, text: bytes, delay_seconds: int, ttl_seconds: int | None) -> Message:
         return await put(self, queue, text, delay_seconds, None if ttl_seconds is None else ttl_seconds + 7200)
 
-    _replace(Messages, put=longer)
+    replace_attributes(Messages, put=longer)
 
 
 def expire_early() -> None:
@@ -152,13 +153,15 @@ def delete_later() -> None:
         task.add_done_callback(tasks.discard)
         return True
 
-    _replace(Messages, delete=later)
+    replace_attributes(Messages, delete=later)
 
 
 def forget_text() -> None:
     """An update with a text keeps the old one."""
     moved = Message.moved
-    _replace(Message, moved=lambda self, visible, text=None, *, dequeued=0: moved(self, visible, dequeued=dequeued))
+    replace_attributes(
+        Message, moved=lambda self, visible, text=None, *, dequeued=0: moved(self, visible, dequeued=dequeued)
+    )
 
 
 def delete_gone() -> None:
@@ -169,12 +172,7 @@ def delete_gone() -> None:
         await delete(self, queue, message, receipt)  # type: ignore[arg-type]  # its id
         return True
 
-    _replace(Messages, delete=succeed)
-
-
-def _replace(owner: type, **functions: object) -> None:
-    for name, function in functions.items():
-        setattr(owner, name, function)
+    replace_attributes(Messages, delete=succeed)
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {

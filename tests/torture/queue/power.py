@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.http_client import UnexpectedAnswerError
 from tests.torture.power.cuts import PowerCuts, cut_power
 from tests.torture.power.hindsight import Answered
 from tests.torture.power.life import Life, Mix
@@ -21,7 +22,7 @@ from tests.torture.stepping_clock import VARIABLE as CLOCK
 
 from .campaign import drained, plainly, working
 from .checker import check
-from .client import Shared, UnexpectedAnswerError
+from .client import Shared
 from .history import History, Kind, Time, true_time
 from .servers import SERVICES, STEPPING, OneServer
 from .wire import Wire

@@ -9,6 +9,7 @@ from random import Random
 from typing import Protocol
 
 from tests.server_process import Program, ServerProcess
+from tests.torture.campaign import Servers
 from tests.torture.kills import kill_worker
 from tests.torture.stepping_clock import VARIABLE as CLOCK
 from tests.torture.stepping_clock import SteppingClock
@@ -28,8 +29,8 @@ SERVICES = ("--services", "table,queue", "--queue-port", "0")
 STEPPING, SMALL = "stepping_clock", "small_buffers"
 
 
-class Servers(Protocol):
-    """What serves the queues of a campaign, and breaks meanwhile."""
+class QueueServers(Servers, Protocol):
+    """What serves the queues of a campaign."""
 
     timeouts: Sequence[int]
     """The visibility timeouts that consumers ask for, in seconds."""
@@ -46,24 +47,8 @@ class Servers(Protocol):
         """Start before an epoch, and return its time."""
         ...
 
-    async def disturb(self) -> None:
-        """Break something while clients work; return when their round is to end."""
-        ...
-
-    async def end(self) -> None:
-        """End the servers so that nothing can take effect any more."""
-        ...
-
-    async def again(self) -> None:
-        """Start for another round."""
-        ...
-
     async def past_holds(self) -> None:
         """Start for the end of an epoch: all messages that were got are visible again, if they are there."""
-        ...
-
-    async def close(self) -> None:
-        """End whatever runs."""
         ...
 
 
