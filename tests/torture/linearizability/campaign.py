@@ -19,7 +19,7 @@ from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.http_client import Connection, LostConnectionError, UnexpectedAnswerError, create_table
 
-from .client import KINDS, Client, UnavailableError, exchange
+from .client import KINDS, Client, UnavailableError
 from .partitions import Partitions
 from .wire import TABLE
 
@@ -85,15 +85,13 @@ class Run:
 
     async def _load(self, hosts: Sequence[str]) -> None:
         turns = list(itertools.islice(itertools.cycle(hosts), self.clients))
-        connections = [await Connection.open(host) for host in turns]
-        clients = [
-            Client(host, connection, self._random, self._now, self._counts)
-            for host, connection in zip(turns, connections, strict=True)
-        ]
-        for client in clients:
-            client.pause_seconds = self.pause_seconds
+        clients: list[Client] = []
         try:
-            await exchange(connections[0], create_table(TABLE))
+            for host in turns:
+                client = Client(host, await Connection.open(host), self._random, self._now, self._counts)
+                client.pause_seconds = self.pause_seconds
+                clients.append(client)
+            await clients[0].exchange(create_table(TABLE))
             for recorder in self.partitions:
                 await clients[0].query(recorder)
             if self._left:
@@ -101,8 +99,8 @@ class Run:
             else:
                 self._end()
         finally:
-            for connection in connections:
-                connection.abort()
+            for client in clients:
+                client.close()
 
     async def _work(self, client: Client) -> None:
         """Do one operation after the other until the server is gone; the last operation wanted ends the server."""

@@ -56,8 +56,12 @@ class Client:
 
     def continue_on(self, connection: Connection) -> None:
         """Use another connection."""
-        self._connection.abort()
+        self.close()
         self._connection = connection
+
+    def close(self) -> None:
+        """End the connection at once."""
+        self._connection.abort()
 
     async def operate(self, recorder: Recorder) -> None:
         """Do any operation.
@@ -83,13 +87,13 @@ class Client:
 
     async def get(self, recorder: Recorder) -> None:
         row, invoked = self._random.randrange(ROWS), self._now()
-        seen = read_entity(await self._exchange(get_row(recorder.name, row)))
+        seen = read_entity(await self.exchange(get_row(recorder.name, row)))
         recorder.history.append(Get(invoked, self._now(), row, None if seen is None else seen.entity))
         recorder.see(row, seen)
 
     async def query(self, recorder: Recorder) -> None:
         invoked = self._now()
-        rows = read_partition(await self._exchange(query_partition(recorder.name)))
+        rows = read_partition(await self.exchange(query_partition(recorder.name)))
         recorder.history.append(Query(invoked, self._now(), entities(rows)))
         for row, seen in enumerate(rows):
             recorder.see(row, seen)
@@ -114,13 +118,14 @@ class Client:
             return Change(verb, row, ANY, only_b), "*"
         return Change(verb, row, known.writer, only_b), known.etag
 
-    async def _exchange(self, request: bytes) -> Answer:
+    async def exchange(self, request: bytes) -> Answer:
+        """Send a request and return the answer. Raises as `exchange`."""
         return await exchange(self._connection, request)
 
     async def _write(self, recorder: Recorder, invoked: int, chosen: Sequence[tuple[Change, str | None]]) -> None:
         changes = [change for change, _ in chosen]
         try:
-            answer = await self._exchange(write_changes(recorder.name, chosen, invoked))
+            answer = await self.exchange(write_changes(recorder.name, chosen, invoked))
         except (LostConnectionError, UnavailableError):  # Of a 503, too: what failed may be on the disk.
             recorder.history.append(Write(invoked, None, tuple(changes)))
             recorder.unanswered += 1
