@@ -18,6 +18,7 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
 from lazulite.service.definition import ServiceDependencies
+from lazulite.service.routing import QueryLimits
 from lazulite.table.indexes.definition import Scope
 from lazulite.table.service import TableService
 from tests.fuzz.memory import MemoryEngine
@@ -55,6 +56,7 @@ class Process:
                 accounts=AccountDirectory({}, None),
                 monotonic=monotonic,
                 cache_ttl_seconds=CACHE_TTL_SECONDS,
+                limits=QueryLimits(page_seconds=1000),  # A page is whole, whatever time passes meanwhile.
             )
         )
         self.written = [0] * _WRITERS
