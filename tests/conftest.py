@@ -25,7 +25,10 @@ NOT_IN_CHECK = {
         *("engine/content/test_processes.py", "cli/test_serve_blobs.py"),
         *("cli/test_serve_telemetry.py", "cli/test_serve_tls.py", "cli/test_serve_workers.py", "server/workers"),
         "cli/test_old_store.py",
-        *("settings/test_extras.py", "test_portability.py", "test_telemetry_docs.py", "testing/test_plugin.py"),
+        *("analytics/test_processes.py", "cli/test_check_database.py", "cli/test_expiry.py", "cli/test_index.py"),
+        *("cli/test_partitions.py", "cli/test_serve_seed.py", "partitions/test_processes.py"),
+        *("settings/test_extras.py", "table/indexes/test_crashes.py", "table/test_stretches.py"),
+        *("test_portability.py", "test_telemetry_docs.py", "testing/test_plugin.py"),
     ),
     "browsers, and processes of the explorer": ("ui/browser", "ui/test_off.py", "cli/test_serve_ui.py"),
     "engines": (
@@ -35,7 +38,9 @@ NOT_IN_CHECK = {
     ),
     "installation": ("test_deploy.py", "test_package.py"),
     "long searches": (
-        *("table/test_heavy_bodies.py", "table/test_service_model.py", "queue/test_schedules.py"),
+        *("engine/rocksdb/test_rollback_journal.py", "partitions/test_balancer.py", "queue/test_flat.py"),
+        *("queue/test_schedules.py", "table/indexes/test_queries.py", "table/template/test_fuzz.py"),
+        *("table/test_heavy_bodies.py", "table/test_service_model.py"),
         "queue/test_model.py",  # On four engines.
     ),
     "pytest in pytest": ("test_tiers.py",),
@@ -43,8 +48,8 @@ NOT_IN_CHECK = {
     "large data": ("service/test_large_bodies.py", "traffic/test_memory.py"),
     "campaigns and benchmarks, in small": (
         *("torture", "fuzz", "test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
-        "test_benchmarks_sdk_loops.py",
-        "test_benchmarks_worker_cpu.py",
+        *("service/test_metered.py", "test_benchmarks_analytics_cost.py", "test_benchmarks_observers_cost.py"),
+        *("test_benchmarks_sdk_loops.py", "test_benchmarks_study.py", "test_benchmarks_worker_cpu.py"),
     ),
 }
 """Why -> the directories and files, from this directory, that only `make test` runs."""
