@@ -27,7 +27,7 @@ class GivenMaps(ProcessMaps):
     def __init__(self) -> None:
         self.given: dict[TableKey, RangeMap] = {}
 
-    async def turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
+    async def take_turn(self, maps: Maps, loads: TableLoads, now: float, seconds: float, balance: Balance) -> Maps:
         """See `MapStore`."""
         return {**maps, **self.given}
 
