@@ -84,21 +84,20 @@ class Side:
     """The services of the importable checkout.
 
     Args:
-        metered: whether their traffic is metered.
+        meter: of their traffic.
         recorded: whether requests that are measured whole are recorded.
     """
 
-    def __init__(self, metered: bool = False, recorded: bool = False) -> None:
+    def __init__(self, meter: Meter | None = None, recorded: bool = False) -> None:
         self.logs: list[ExchangeLog] = []
         if recorded:
             RequestRecorder(self.logs, system_clock).start(for_good=True)
         self.engine = RocksEngine.open(None, system_clock)
-        self.meter = Meter(time.time) if metered else None
         dependencies = ServiceDependencies(
             engine=self.engine,
             accounts=AccountDirectory({}, None),
             contents=ContentMemory(),
-            meter=self.meter,
+            meter=meter,
         )
         self._services: dict[str, Service] = {
             "table": TableService(dependencies),

@@ -2,18 +2,23 @@
 
 import asyncio
 
-from benchmarks.observers_cost import Times, measure, table
+from benchmarks.observers_cost import Turn, measure, table, time_calls_when_off
 
 
 def test_all_servers_take_turns() -> None:
-    (times,) = asyncio.run(measure("insert", 1, 64))
-    assert min(times) > 0
+    (turn,) = asyncio.run(measure("insert", 1, 2))
+    assert min(turn) > 0
+
+
+def test_calls_that_are_off_are_timed() -> None:
+    assert time_calls_when_off("point GET") > 0
+    assert time_calls_when_off("insert") > 0
 
 
 def test_the_median_of_the_turns_counts() -> None:
-    found = [Times(10.0, 10.0, 20.0, 15.0), Times(10.0, 20.0, 20.0, 10.0), Times(10.0, 10.0, 11.0, 10.0)]
-    assert table({"point GET": found})[2:] == [
-        "| point GET | off | 10.0 | without calls | 1.000 (1.000–2.000) | 1.01 |",
-        "| point GET | meter | 20.0 | off | 1.100 (1.000–2.000) | 1.05 |",
-        "| point GET | recorder | 10.0 | off | 1.000 (0.500–1.500) | 1.05 |",
+    found = [Turn(10.0, 2.0, 1.5), Turn(20.0, 1.0, 0.5), Turn(10.0, 1.1, 1.0)]
+    assert table({"point GET": (0.1, found)})[2:] == [
+        "| point GET | off | 10.0 | 1.010 of none | 1.01 |",
+        "| point GET | meter | 11.0 | 1.100 (1.000–2.000) | 1.05 |",
+        "| point GET | recorder | 10.0 | 1.000 (0.500–1.500) | 1.05 |",
     ]

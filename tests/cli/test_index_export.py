@@ -72,7 +72,9 @@ def test_what_the_library_cannot_have_is_a_comment(monkeypatch: pytest.MonkeyPat
         IndexDefinition("c", ["None_", "none"], "table", {"none": {"Edm.String": 2, "Edm.Int32": 2, "Edm.Guid": 1}}),
     ]
     text = patterns_module("$Metrics1", indexes)
-    assert "    # a: Price is of Edm.Double, which cannot be part of a key\n    # b: Timestamp is not a column\n" in text
+    assert (
+        "    # a: Price is of Edm.Double, which cannot be part of a key\n    # b: Timestamp is not a column\n" in text
+    )
     assert "    # Some entities have Edm.Guid, Edm.Int32 here, and cannot be read.\n" in text
     module = module_of(text, monkeypatch)
     assert module.Metrics1("p", "r", none="x").none_ is None

@@ -1,6 +1,7 @@
 """Requests of queues and blobs are counted by their partitions: with templates, by plans, and rejected ones."""
 
 import asyncio
+import time
 from itertools import islice
 
 import pytest
@@ -28,20 +29,20 @@ ROUNDS = 6
 
 async def metered(name: str) -> tuple[ResourceTraffic, int, int]:
     """Send the requests of a benchmark's case; return the traffic of its resource, the requests, and the hits."""
-    side, case = Side(metered=True), CASES[name]
-    assert side.meter is not None
+    meter = Meter(time.time)
+    side, case = Side(meter), CASES[name]
     for request in case.fill():
         await side.send(case, [request])
     clients, requests = side.connect(case), case.workload.numbered(0)
     templates = clients[0].connection.server.templates
     assert templates is not None
-    before = [list(side.meter.traffic(each).totals) for each in side.meter.resources()]  # type: ignore[union-attr]
+    before = [list(meter.traffic(each).totals) for each in meter.resources()]  # type: ignore[union-attr]
     for _ in range(ROUNDS):
         _, replies = await side.send(case, list(islice(requests, case.workload.connections)), clients)
         for reply in replies:
             case.workload.check(*reply)
-    (resource,) = side.meter.resources()
-    found = side.meter.traffic(resource)
+    (resource,) = meter.resources()
+    found = meter.traffic(resource)
     assert found is not None
     for earlier in before:
         found.totals = [count - other for count, other in zip(found.totals, earlier, strict=True)]
