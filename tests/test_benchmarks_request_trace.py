@@ -12,4 +12,5 @@ async def test_no_request_enters_more_than_the_page_states() -> None:
     for name, (modules, calls) in stated().items():
         found = min((each[name] for each in several), key=lambda trace: len(trace.modules))
         assert len(found.modules) <= min(modules * SLACK, MODULES_MAX[name]), f"{name}: {found.modules}"
-        assert found.calls <= calls * SLACK, f"{name}: python -m benchmarks.request_trace --write"
+        fewest = min(each[name].calls for each in several)
+        assert fewest <= calls * SLACK, f"{name}: python -m benchmarks.request_trace --write"
